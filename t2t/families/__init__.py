@@ -1,0 +1,1 @@
+"""Model families as data: presets, Hugging Face name tables, tokenizer kinds."""

@@ -1,0 +1,1 @@
+"""Mathematics as functions of arrays: no parameters, no modules, no state."""

@@ -1,0 +1,1 @@
+"""Model topologies, one file each."""

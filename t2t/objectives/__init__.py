@@ -1,0 +1,1 @@
+"""Pretraining and training objectives: named loss terms from (models, params, batch, key)."""

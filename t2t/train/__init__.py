@@ -1,0 +1,1 @@
+"""The training loop, the step, the optimizers and the checkpoints."""

@@ -1,0 +1,44 @@
+"""The letters of array axes, array aliases and the keys of a batch: the vocabulary all other modules share.
+
+Axis letters, the same in annotations, suffixes of local names and einsum strings:
+
+    B batch            T query position (the side that reads)   S key position (the side that is read)
+    M memory           D d_model                                E embedding width
+    F d_ff             N heads                                  G key/value heads
+    H head_dim         V vocabulary                             L layers
+    P relative positions or buckets                             C classes
+    K predicted positions                                       R rows of a host's batch
+
+Logical axes of parameters and activations (mapped to mesh axes in `t2t.sharding`): batch, length, embed, mlp, heads,
+kv_heads, head, vocab, layers, types, positions.
+
+Keys of a batch are seqio's, for each side X of `encoder` and `decoder`:
+
+    X_input_tokens     [B, T] int32    what the model reads
+    X_target_tokens    [B, T] int32    what it should predict at each position
+    X_loss_weights     [B, T] float32  factor of each position's loss (0 = none)
+    X_positions        [B, T] int32    position within the example; absent = 0, 1, 2, ... within each segment
+    X_segment_ids      [B, T] int32    0 = padding, k = k-th example of the row; absent = no padding, one example
+    X_token_types      [B, T] int32    sentence A = 0, sentence B = 1 (`token_types` is short for the only side)
+
+and `encoder_predict_positions`, `encoder_predict_targets`, `encoder_predict_weights` [B, K] (masked language modelling
+at K positions of each row), `decoder_causal_attention` [B, T] (1 over the start token and the prefix of a prefix-LM).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+Tokens = Int[Array | np.ndarray, "B T"]
+"""Token ids, one row per example or pack of examples."""
+
+Weights = Float[Array | np.ndarray, "B T"] | Int[Array | np.ndarray, "B T"]
+"""Factors of per-position losses."""
+
+Mask = Bool[Array, "*B T S"]
+"""True where the reading position T may attend to the read position S."""
+
+Batch = Mapping[str, Array | np.ndarray]
+"""The arrays of one (micro-)batch by key."""
