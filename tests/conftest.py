@@ -24,10 +24,15 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.env
 import jaxtyping  # noqa: E402
 
 # Every jaxtyping annotation inside t2t is checked by beartype from here on; t2t must not have been imported before.
-jaxtyping.install_import_hook("t2t", "beartype.beartype")
+jaxtyping.install_import_hook("t2t", "type_checking.check")
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402
+
+# The same examples in every run; compilation makes the first of them slow, so there is no deadline.
+hypothesis.settings.register_profile("t2t", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("t2t")
 
 STRICT = ("functional", "nn", "models", "objectives")
 """Folders of tests that run with strict dtype promotion and without rank promotion, as the code they test must."""

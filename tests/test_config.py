@@ -1,0 +1,207 @@
+"""Configs: what they refuse, the trip to JSON and back, and differences in words."""
+
+import dataclasses
+import json
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t import config as config_lib
+from t2t.config import Checkpoint, Data, Evaluate, Experiment, Mesh, Train
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Relative:
+    buckets: int = 32
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Block:
+    position: Relative | None = None
+    norm_position: Literal["pre", "post"] = "pre"
+    dropout: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    pattern: tuple[Block, ...] = (Block(),)
+    names: tuple[str, ...] = ()
+    scale: float | None = None
+
+
+MODULES = (__name__,)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return Experiment(
+        name="tiny",
+        model=Model(pattern=(Block(), Block(position=Relative()))),
+        data=Data(modules=MODULES, train={"a": 1.0, "b": 0.5}, lengths={"inputs": 7, "targets": 5}, batch_size=4),
+        objective=Relative(),
+        optimizer=Block(dropout=0.1),
+        train=Train(steps=10),
+    )
+
+
+def test_json_goes_both_ways(experiment):
+    written = json.dumps(config_lib.to_json(experiment))
+    assert config_lib.from_json(json.loads(written)) == experiment
+
+
+blocks = st.builds(
+    Block,
+    position=st.none() | st.builds(Relative, buckets=st.integers()),
+    norm_position=st.sampled_from(["pre", "post"]),
+    dropout=st.floats(allow_nan=False),
+)
+models = st.builds(
+    Model,
+    pattern=st.lists(blocks).map(tuple),
+    names=st.lists(st.text()).map(tuple),
+    scale=st.none() | st.floats(allow_nan=False),
+)
+lengths = st.dictionaries(st.text().filter(lambda key: key != "class"), st.integers(min_value=1), min_size=1)
+rates = st.dictionaries(
+    st.text().filter(lambda key: key != "class"), st.floats(min_value=1e-9, allow_nan=False), min_size=1
+)
+experiments = st.builds(
+    Experiment,
+    name=st.just("x"),
+    init=st.none() | st.text(),
+    model=models,
+    data=st.builds(
+        Data,
+        modules=st.just(MODULES),
+        train=st.text() | rates,
+        lengths=lengths,
+        batch_size=st.integers(min_value=1),
+        unit=st.sampled_from(["file", "line", "paragraph"]),
+    ),
+    objective=blocks,
+    optimizer=blocks | models,
+    train=st.builds(Train, steps=st.integers(min_value=1)),
+    evaluate=st.builds(Evaluate, tasks=st.lists(st.text()).map(tuple)),
+)
+
+
+@given(experiments)
+def test_json_round_trip_keeps_everything(experiment):
+    back = config_lib.from_json(json.loads(json.dumps(config_lib.to_json(experiment))))
+    assert back == experiment
+    assert config_lib.difference(experiment, back) == ()
+    assert type(back.model.pattern) is tuple
+
+
+def test_classes_are_named_with_their_module(experiment):
+    written = config_lib.to_json(experiment)
+    assert written["class"] == "t2t.config.Experiment"
+    assert written["train"] == {
+        "class": "t2t.config.Train",
+        "steps": 10,
+        "micro_batches": 1,
+        "log_every": 50,
+        "dtype": "auto",
+        "remat": None,
+    }
+
+
+@pytest.mark.parametrize("value", [["a"], {1: 2}, {"class": 1}, {"a", "b"}, Relative])
+def test_what_could_not_come_back_is_refused(value):
+    with pytest.raises(TypeError, match=r"config\.scale"):
+        config_lib.to_json(dataclasses.make_dataclass("Odd", ["scale"])(scale=value))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("os.system", "only classes of t2t"),
+        ("subprocess.Popen", "only classes of t2t"),
+        ("t2tx.config.Train", "only classes of t2t"),
+        ("t2t.config.to_json", "no such dataclass"),
+        ("t2t.config.Trainer", "no such dataclass"),
+        ("t2t.nowhere.Train", "no module t2t.nowhere"),
+    ],
+)
+def test_only_dataclasses_of_t2t_are_built(path, message):
+    with pytest.raises(ValueError, match=message):
+        config_lib.from_json({"class": path})
+
+
+def test_classes_of_the_data_modules_are_built_only_when_named():
+    written = config_lib.to_json(Relative(buckets=3))
+    assert config_lib.from_json(written, modules=MODULES) == Relative(buckets=3)
+    with pytest.raises(ValueError, match="only classes of t2t"):
+        config_lib.from_json(written)
+
+
+def test_unknown_and_missing_fields_are_named():
+    with pytest.raises(ValueError, match="Train has no field step; did you mean steps?"):
+        config_lib.from_json({"class": "t2t.config.Train", "step": 3})
+    with pytest.raises(ValueError, match="Train needs steps"):
+        config_lib.from_json({"class": "t2t.config.Train"})
+
+
+def test_difference_reads_like_a_list_of_changes(experiment):
+    changed = dataclasses.replace(
+        experiment,
+        train=dataclasses.replace(experiment.train, steps=20, dtype="float32"),
+        model=dataclasses.replace(experiment.model, pattern=(Block(),)),
+        mesh=Mesh(fsdp=2),
+        optimizer=Relative(),
+    )
+    assert config_lib.difference(experiment, changed) == (
+        "model.pattern.1: Block -> (absent)",
+        "model.pattern.1.position: Relative -> (absent)",
+        "model.pattern.1.position.buckets: 32 -> (absent)",
+        "model.pattern.1.norm_position: pre -> (absent)",
+        "model.pattern.1.dropout: 0.0 -> (absent)",
+        "optimizer: Block -> Relative",
+        "optimizer.position: None -> (absent)",
+        "optimizer.norm_position: pre -> (absent)",
+        "optimizer.dropout: 0.1 -> (absent)",
+        "train.steps: 10 -> 20",
+        "train.dtype: auto -> float32",
+        "mesh.fsdp: 1 -> 2",
+        "optimizer.buckets: (absent) -> 32",
+    )
+
+
+def test_a_continued_run_may_change_its_length_evaluation_checkpoints_and_mesh(experiment):
+    longer = dataclasses.replace(
+        experiment,
+        train=dataclasses.replace(experiment.train, steps=20),
+        evaluate=Evaluate(every=7),
+        checkpoint=Checkpoint(keep=9),
+        mesh=Mesh(fsdp=2),
+    )
+    assert config_lib.difference(experiment, longer, ignore=config_lib.RESUMABLE) == ()
+    reseeded = dataclasses.replace(longer, seed=1)
+    assert config_lib.difference(experiment, reseeded, ignore=config_lib.RESUMABLE) == ("seed: 0 -> 1",)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Train(steps=0), "train.steps is 0"),
+        (lambda: Train(steps=1, micro_batches=-1), "train.micro_batches is -1"),
+        (lambda: Evaluate(every=0), "evaluate.every is 0"),
+        (lambda: Checkpoint(keep=0), "checkpoint.keep is 0"),
+        (lambda: Mesh(data=-1, fsdp=-1), "only one axis"),
+        (lambda: Mesh(tensor=0), "mesh.tensor is 0"),
+        (lambda: Data(train={}, lengths={}, batch_size=1), "empty mixture"),
+        (lambda: Data(train={"a": -1.0}, lengths={}, batch_size=1), "data.train.a is -1.0"),
+        (lambda: Data(train="a", lengths={"inputs": 0}, batch_size=1), "data.lengths.inputs is 0"),
+    ],
+)
+def test_impossible_values_are_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".hidden", "two words"])
+def test_names_must_name_a_directory(experiment, name):
+    with pytest.raises(ValueError, match="name is"):
+        dataclasses.replace(experiment, name=name)
