@@ -1,0 +1,116 @@
+"""What the commands share: parsing of arguments with tyro, and of the settings of a config."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+import tyro
+
+from t2t import config as config_lib
+from t2t import finding
+from t2t.config import Experiment
+from t2t.errors import UsageError
+
+Options = TypeVar("Options")
+
+FLAGS = (tyro.conf.AvoidSubcommands,)
+"""A union of classes is the class its config chose: the command line sets its fields and cannot switch it."""
+
+
+def parse(options: type[Options], arguments: Sequence[str], *, command: str) -> Options:
+    """The options of a command; ends the process with code 0 after `--help` and 2 where something is wrong."""
+    return tyro.cli(options, args=list(arguments), prog=f"t2t {command}", config=FLAGS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where an experiment came from.
+
+    Attributes:
+      experiment: as its config or run directory has it, before the settings of the command line.
+      description: docstring of the config.
+      recipe: file of the config; None for a run directory.
+      run: the run directory; None for a config.
+    """
+
+    experiment: Experiment
+    description: str
+    recipe: pathlib.Path | None = None
+    run: pathlib.Path | None = None
+
+
+def split_config(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The config, which comes before every option, and the rest."""
+    if not arguments or arguments[0].startswith("-"):
+        return None, list(arguments)
+    return arguments[0], list(arguments[1:])
+
+
+def find_experiment(argument: str) -> Source:
+    """The experiment of a config (a path or a name), or of a run directory.
+
+    Raises:
+        UsageError: Where there is neither, or the config cannot be built.
+    """
+    path = pathlib.Path(argument)
+    if path.is_dir():
+        return _read_run(path)
+    try:
+        experiment, description, recipe = finding.load_config(argument)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+    return Source(experiment=experiment, description=description, recipe=recipe)
+
+
+def _read_run(path: pathlib.Path) -> Source:
+    file = path / "config.json"
+    if not file.is_file():
+        raise UsageError(f"{path} is no run directory: it has no config.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    if "experiment" not in content:
+        raise UsageError(f"{path} holds a model, not a run: train a config from it with t2t train CONFIG --init {path}")
+    finding.extend_path(path / "recipe")
+    try:
+        experiment = config_lib.from_json(content["experiment"])
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{file} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
+    return Source(experiment=experiment, description=f"The run in {path}.", run=path)
+
+
+def parse_settings(
+    options: type[Options], arguments: Sequence[str], *, source: Source, command: str
+) -> tuple[Options, Experiment]:
+    """The options of a command, and the experiment with the settings of the command line in it.
+
+    Every field of the experiment's own dataclasses is a flag, such as `--train.steps 1000`.
+
+    Raises:
+        UsageError: Where the settings contradict each other; unknown or ill-typed ones end the process with code 2.
+    """
+    experiment = Annotated[Experiment, tyro.conf.arg(name="")]
+    both = dataclasses.make_dataclass(
+        "Settings",
+        [("options", Annotated[options, tyro.conf.arg(name="")]), ("experiment", experiment, source.experiment)],
+        frozen=True,
+        kw_only=True,
+    )
+    try:
+        settings: Any = tyro.cli(
+            both,
+            args=list(arguments),
+            prog=f"t2t {command}",
+            description=source.description,
+            config=FLAGS,
+        )
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+    return settings.options, settings.experiment
+
+
+def print_config(experiment: Experiment) -> None:
+    """Print the experiment as JSON, as the run directory keeps it."""
+    json.dump(config_lib.to_json(experiment), sys.stdout, indent=2)
+    print()

@@ -1,0 +1,90 @@
+"""Finds configs and tasks: those of the working directory, and those that t2t ships.
+
+Neither folder has an `__init__.py`, so Python merges a user's `tasks/` and `configs/` with ours (namespace packages):
+the working directory comes first on `sys.path`, t2t's recipes last. The recipes are the root of a clone, or
+`t2t/recipes/` in an installed wheel.
+"""
+
+import difflib
+import importlib.util
+import pathlib
+import runpy
+import sys
+from typing import Any
+
+from t2t.config import Experiment
+from t2t.errors import UsageError
+
+
+def recipes_root() -> pathlib.Path:
+    """The directory that holds the `configs/` and `tasks/` shipped with t2t."""
+    package = pathlib.Path(__file__).resolve().parent
+    installed = package / "recipes"
+    return installed if installed.is_dir() else package.parent
+
+
+def extend_path(*extra: pathlib.Path) -> None:
+    """Make `tasks` and `configs` importable: the working directory first, `extra` and then the recipes last.
+
+    Raises:
+        UsageError: Where a folder with an `__init__.py` would hide t2t's own.
+    """
+    here = str(pathlib.Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    for root in (*extra, recipes_root()):
+        if str(root) not in sys.path:
+            sys.path.append(str(root))
+    for name in ("tasks", "configs"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            raise UsageError(
+                f"the Python package {name} at {spec.origin} hides the {name} that t2t ships; if it is yours, delete "
+                "its __init__.py (the folder works without), else run t2t where that package is not installed"
+            )
+
+
+def shipped_configs() -> tuple[str, ...]:
+    """Names of the configs that may be given without a path: quickstart, pretrain/t5_small, ..."""
+    names = []
+    for root in (pathlib.Path.cwd(), recipes_root()):
+        folder = root / "configs"
+        names += [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.py"))]
+    return tuple(dict.fromkeys(names))
+
+
+def config_path(argument: str) -> pathlib.Path:
+    """The file of a config given as a path or by name; the working directory's configs come before the shipped ones.
+
+    Raises:
+        UsageError: Where there is none, with the closest name.
+    """
+    given = pathlib.Path(argument)
+    if given.suffix == ".py" and given.is_file():
+        return given.resolve()
+    for root in (pathlib.Path.cwd(), recipes_root()):
+        named = (root / "configs" / argument).with_suffix(".py")
+        if named.is_file():
+            return named.resolve()
+    names = shipped_configs()
+    by_last_part = {name.rpartition("/")[2]: name for name in names}
+    close = difflib.get_close_matches(argument, [*names, *by_last_part], n=1, cutoff=0.5)
+    hint = f"did you mean {by_last_part.get(close[0], close[0])}? " if close else ""
+    raise UsageError(f"there is no config {argument}; {hint}A config is a Python file, or one of {', '.join(names)}")
+
+
+def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
+    """The experiment of a config given as a path or by name, its docstring and its file.
+
+    Raises:
+        UsageError: Where there is no such config, or its file has no `get_config` that returns an `Experiment`.
+    """
+    path = config_path(argument)
+    extend_path()
+    namespace: dict[str, Any] = runpy.run_path(str(path), run_name=f"configs.{path.stem}")
+    if not callable(namespace.get("get_config")):
+        raise UsageError(f"{path} has no function get_config() that returns an Experiment")
+    experiment = namespace["get_config"]()
+    if not isinstance(experiment, Experiment):
+        raise UsageError(f"get_config() of {path} returned {type(experiment).__name__}; it must return an Experiment")
+    return experiment, (namespace.get("__doc__") or "").strip(), path
