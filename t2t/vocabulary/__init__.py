@@ -1,0 +1,22 @@
+"""Vocabularies: text to token ids and back, without TensorFlow.
+
+Three kinds share one interface, `Vocabulary`: bytes (`ByteVocabulary`), SentencePiece models
+(`SentencePieceVocabulary`) and what the tokenizers library reads (`TokenizerVocabulary`: tokenizer.json, BERT's
+vocab.txt, GPT-2's vocab.json with merges.txt). `Vocabulary.load` recognises what a path holds; `train_sentencepiece`
+makes a new one. Special ids come from the vocabulary object and are never computed from its size.
+"""
+
+from t2t.vocabulary.base import Vocabulary, sentinel_name
+from t2t.vocabulary.byte_level import ByteVocabulary
+from t2t.vocabulary.sentencepiece_model import SentencePieceVocabulary
+from t2t.vocabulary.tokenizers_library import TokenizerVocabulary
+from t2t.vocabulary.training import train_sentencepiece
+
+__all__ = [
+    "ByteVocabulary",
+    "SentencePieceVocabulary",
+    "TokenizerVocabulary",
+    "Vocabulary",
+    "sentinel_name",
+    "train_sentencepiece",
+]

@@ -1,0 +1,168 @@
+"""What all kinds of vocabulary share, and the usual names of special tokens."""
+
+import abc
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+CONFIG_FILE = "vocabulary.json"
+MASK = "<mask>"
+SENTINEL = re.compile(r"▁?<extra_id_(\d+)>")
+
+ROLE_NAMES = {
+    "pad": ("<pad>", "[PAD]", "[pad]"),
+    "bos": ("<s>", "[CLS]", "[cls]", "<|endoftext|>"),
+    "eos": ("</s>", "[SEP]", "[sep]", "<|endoftext|>"),
+    "unk": ("<unk>", "[UNK]", "[unk]"),
+    "mask": ("<mask>", "▁<mask>", "[MASK]", "[mask]"),
+}
+"""Names under which published vocabularies keep a special token, the most common first."""
+
+
+def sentinel_name(index: int) -> str:
+    """The text of the index-th sentinel, as T5 writes it.
+
+    >>> sentinel_name(0)
+    '<extra_id_0>'
+    """
+    return f"<extra_id_{index}>"
+
+
+class Vocabulary(abc.ABC):
+    """Text to ids and back. Ids that a vocabulary lacks are None, its sentinels () when it has none.
+
+    Attributes:
+        size: number of ids, sentinels and mask included; all ids lie in [0, size).
+        pad_id, bos_id, eos_id, unk_id, mask_id: special ids. bos is what a sequence starts with (BERT: [CLS]), eos what
+            it ends with (BERT: [SEP]).
+        sentinels: ids of <extra_id_0>, <extra_id_1>, ... in this order.
+    """
+
+    kind: ClassVar[str]
+    size: int
+    pad_id: int | None = None
+    bos_id: int | None = None
+    eos_id: int | None = None
+    unk_id: int | None = None
+    mask_id: int | None = None
+    sentinels: tuple[int, ...] = ()
+
+    @abc.abstractmethod
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without bos or eos; special tokens written in the text are recognised."""
+
+    @abc.abstractmethod
+    def _decode(self, ids: list[int]) -> str: ...
+
+    @abc.abstractmethod
+    def _files(self) -> dict[str, bytes]: ...
+
+    @abc.abstractmethod
+    def pieces(self) -> list[str]:
+        """The piece of text (or name) of every id."""
+
+    def _settings(self) -> dict:
+        return {}
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of one text, without bos or eos."""
+        return self.encode_batch([text])[0]
+
+    def decode(self, ids: Iterable[int], *, skip_sentinels: bool = False) -> str:
+        """The text of ids up to the first eos, without padding and the leading bos.
+
+        Args:
+            ids: those outside the vocabulary (padded embedding rows) read as unknown, or vanish if there is no unk.
+            skip_sentinels: leave out <extra_id_k> too.
+        """
+        ids = [int(i) for i in ids]
+        if ids and self.bos_id is not None and ids[0] == self.bos_id:
+            del ids[0]
+        if self.eos_id in ids:
+            ids = ids[: ids.index(self.eos_id)]
+        dropped = set(self.sentinels) if skip_sentinels else set()
+        if self.pad_id is not None:
+            dropped.add(self.pad_id)
+        known = (i if 0 <= i < self.size else self.unk_id for i in ids if i not in dropped)
+        return self._decode([i for i in known if i is not None])
+
+    def decode_batch(self, rows: Iterable[Iterable[int]], *, skip_sentinels: bool = False) -> list[str]:
+        """The text of each row of ids."""
+        return [self.decode(row, skip_sentinels=skip_sentinels) for row in rows]
+
+    @functools.cached_property
+    def special_ids(self) -> tuple[int, ...]:
+        """Sorted ids of all special tokens: pad, bos, eos, unk, mask, the sentinels, and whatever else is not text."""
+        named = (self.pad_id, self.bos_id, self.eos_id, self.unk_id, self.mask_id)
+        return tuple(sorted({i for i in named if i is not None} | set(self.sentinels) | self._other_special_ids()))
+
+    def _other_special_ids(self) -> set[int]:
+        return set()
+
+    def _description(self) -> bytes:
+        description = {"kind": self.kind, **self._settings(), "size": self.size}
+        return (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A SHA-256 of everything that decides ids: equal fingerprints mean equal vocabularies."""
+        digest = hashlib.sha256(self._description())
+        for name, content in sorted(self._files().items()):
+            digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Write vocabulary.json and the files it needs into a directory, made if missing."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in {CONFIG_FILE: self._description(), **self._files()}.items():
+            (directory / name).write_bytes(content)
+
+    @staticmethod
+    def load(path: str | os.PathLike, *, sentinels: int | None = None) -> "Vocabulary":
+        """The vocabulary of a directory (ours or Hugging Face's) or of a single file.
+
+        Args:
+            path: a directory, or a SentencePiece model, tokenizer.json, vocab.txt, vocab.json (merges.txt beside it).
+            sentinels: how many <extra_id_k> to add to a bare SentencePiece model that holds none. None adds T5's 100 to
+                a model with T5's ids (pad 0, eos 1, unk 2, no bos), as T5's tasks do, and none to others. Models that
+                hold their sentinels (ours, mT5's) never get more.
+        """
+        from t2t.vocabulary import files  # noqa: PLC0415 - it needs this class
+
+        return files.load(Path(path), sentinels=sentinels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, fingerprint={self.fingerprint[:12]!r})"
+
+
+def roles(ids_by_piece: dict[str, int], names: dict[str, str] | None = None) -> dict[str, int | None]:
+    """The special ids {"pad_id": ...} a vocabulary holds, by explicit name of the role, else by the usual names."""
+    found = {}
+    for role, usual in ROLE_NAMES.items():
+        candidates = ([names[role]] if names and names.get(role) else []) + list(usual)
+        found[f"{role}_id"] = next((ids_by_piece[name] for name in candidates if name in ids_by_piece), None)
+    return found
+
+
+def sentinel_ids(ids_by_piece: dict[str, int]) -> tuple[int, ...]:
+    """Ids of <extra_id_0>, <extra_id_1>, ... as far as a vocabulary holds them without a gap."""
+    numbered = {}
+    for piece, token in ids_by_piece.items():
+        if match := SENTINEL.fullmatch(piece):
+            numbered[int(match[1])] = token
+    return tuple(numbered[k] for k in range(len(numbered)) if k in numbered)

@@ -1,0 +1,67 @@
+"""The vocabulary that needs no file: UTF-8 bytes, as in ByT5."""
+
+import functools
+import re
+from collections.abc import Sequence
+
+from t2t.vocabulary import base
+
+
+class ByteVocabulary(base.Vocabulary):
+    """UTF-8 bytes: pad 0, eos 1, unk 2, byte b = b + 3, then the mask and the sentinels, <extra_id_0> the highest id.
+
+    Example:
+        >>> ByteVocabulary(sentinels=2, mask=False).encode("a<extra_id_0>")
+        [100, 260]
+
+    Reference: "ByT5: Towards a Token-Free Future with Pre-trained Byte-to-Byte Models", arXiv:2105.13626.
+
+    Differs: the published ByT5 models have no ids of their own for sentinels, they reuse the last bytes (258 downward).
+    """
+
+    kind = "bytes"
+    _OFFSET = 3
+    pad_id, eos_id, unk_id = 0, 1, 2
+
+    def __init__(self, *, sentinels: int = 100, mask: bool = True):
+        """A byte vocabulary with so many sentinels, and with or without a mask token."""
+        if sentinels < 0:
+            raise ValueError(f"sentinels={sentinels} must not be negative")
+        first = self._OFFSET + 256
+        self.mask_id = first if mask else None
+        self.size = first + mask + sentinels
+        self.sentinels = tuple(self.size - 1 - k for k in range(sentinels))
+        self._names = {base.MASK: self.mask_id} if mask else {}
+        self._names |= {base.sentinel_name(k): token for k, token in enumerate(self.sentinels)}
+        self._texts = {token: name.encode() for name, token in self._names.items()}
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without bos or eos."""
+        return [self._encode(text) for text in texts]
+
+    def _encode(self, text: str) -> list[int]:
+        ids = []
+        for i, part in enumerate(re.split(r"(<mask>|<extra_id_\d+>)", text) if "<" in text else [text]):
+            if i % 2 and part in self._names:
+                ids.append(self._names[part])
+            else:
+                ids.extend(byte + self._OFFSET for byte in part.encode("utf-8", errors="replace"))
+        return ids
+
+    def _decode(self, ids: list[int]) -> str:
+        texts = (self._texts.get(i) or bytes([i - self._OFFSET]) for i in ids if i >= self._OFFSET)
+        return b"".join(texts).decode("utf-8", errors="ignore")
+
+    def pieces(self) -> list[str]:
+        """The byte or name of every id; bytes that are not ASCII as <0xE2>."""
+        printable = [chr(b) if 32 <= b < 127 else f"<0x{b:02X}>" for b in range(256)]
+        return ["<pad>", "</s>", "<unk>", *printable, *(self._texts[i].decode() for i in range(259, self.size))]
+
+    def _settings(self) -> dict:
+        return {"sentinels": len(self.sentinels), "mask": self.mask_id is not None}
+
+    def _files(self) -> dict[str, bytes]:
+        return {}
+
+    def __reduce__(self):
+        return functools.partial(ByteVocabulary, **self._settings()), ()

@@ -1,0 +1,116 @@
+"""Vocabularies of the tokenizers library: tokenizer.json, and the older files that are read into one."""
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from t2t.vocabulary import base
+
+
+class TokenizerVocabulary(base.Vocabulary):
+    """A tokenizer of the tokenizers library, held as the text of its tokenizer.json."""
+
+    kind = "tokenizers"
+    FILE = "tokenizer.json"
+
+    def __init__(self, definition: str, *, names: dict[str, str] | None = None):
+        """A vocabulary from the text of a tokenizer.json.
+
+        Args:
+            definition: the JSON text.
+            names: names of special tokens by role (pad, bos, eos, unk, mask), where the usual ones do not hold.
+        """
+        import tokenizers  # noqa: PLC0415 - needed by this kind only
+
+        self.definition = definition
+        self.names = {role: name for role, name in (names or {}).items() if name}
+        if unknown := set(self.names) - set(base.ROLE_NAMES):
+            raise ValueError(f"names has roles {sorted(unknown)}; possible are {sorted(base.ROLE_NAMES)}")
+        self._tokenizer = tokenizers.Tokenizer.from_str(definition)
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.size = max(self._ids.values()) + 1
+        for role, token in base.roles(self._ids, self.names).items():
+            setattr(self, role, token)
+        self.sentinels = base.sentinel_ids(self._ids)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without bos or eos, by the library's own threads."""
+        texts = [t if t.isascii() else t.encode("utf-8", errors="replace").decode() for t in texts]
+        return [row.ids for row in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, skip_special_tokens=False)
+
+    def pieces(self) -> list[str]:
+        """The token of every id; '' where a number is not taken."""
+        pieces = [""] * self.size
+        for piece, token in self._ids.items():
+            pieces[token] = piece
+        return pieces
+
+    def _other_special_ids(self) -> set[int]:
+        return {token for token, added in self._tokenizer.get_added_tokens_decoder().items() if added.special}
+
+    def _settings(self) -> dict:
+        return {"names": self.names}
+
+    def _files(self) -> dict[str, bytes]:
+        return {self.FILE: self.definition.encode()}
+
+    def __reduce__(self):
+        return functools.partial(TokenizerVocabulary, names=self.names), (self.definition,)
+
+
+def wordpiece_definition(path: Path) -> str:
+    """The tokenizer.json text of BERT's vocab.txt; lower-casing is read from the configuration or the pieces."""
+    import tokenizers  # noqa: PLC0415
+    from tokenizers import decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
+
+    pieces = path.read_text(encoding="utf-8").split("\n")
+    vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
+    special = _special_tokens(vocab, {})
+    unknown = next((name for name in base.ROLE_NAMES["unk"] if name in vocab), None)
+    if unknown is None:
+        raise ValueError(f"{path} is no WordPiece vocabulary: it has no token for unknown words")
+    config_path = path.parent / "tokenizer_config.json"
+    config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.exists() else {}
+    lowercase = config.get("do_lower_case", not any(p != p.lower() for p in vocab if not p.startswith("[")))
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+        strip_accents=config.get("strip_accents"),
+        lowercase=lowercase,
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.add_special_tokens(special)
+    return tokenizer.to_str()
+
+
+def byte_level_bpe_definition(directory: Path, names: dict[str, str]) -> str:
+    """The tokenizer.json text of GPT-2's or RoBERTa's vocab.json and merges.txt."""
+    import tokenizers  # noqa: PLC0415
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers  # noqa: PLC0415
+
+    for name in ("vocab.json", "merges.txt"):
+        if not (directory / name).exists():
+            raise FileNotFoundError(f"byte-level BPE needs vocab.json and merges.txt; {directory / name} is missing")
+    vocab = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
+    lines = (directory / "merges.txt").read_text(encoding="utf-8").split("\n")
+    merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocab, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = _special_tokens(vocab, names)
+    # RoBERTa's mask takes the space before it: "a <mask>" is two tokens.
+    tokenizer.add_special_tokens([AddedToken(s, lstrip=s == base.MASK, normalized=False) for s in special])
+    return tokenizer.to_str()
+
+
+def _special_tokens(vocab: dict[str, int], names: dict[str, str]) -> list[str]:
+    chosen = set(base.roles(vocab, names).values())
+    return [piece for piece, token in vocab.items() if token in chosen]
