@@ -25,6 +25,9 @@ EXTRAS = {
 }
 """What each optional group of dependencies is for."""
 
+PLUGINS = {"tpu": "libtpu", "cuda": "jax-cuda13-plugin"}
+"""The package that shows whether an extra of JAX is installed: jax itself is there either way."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Doctor:
@@ -56,14 +59,19 @@ def required_packages() -> tuple[Package, ...]:
         extras = re.findall(r"extra == ['\"](\w+)['\"]", str(requirement.marker or ""))
         if requirement.name == "t2t":  # an extra that contains others
             continue
-        try:
-            installed = importlib.metadata.version(requirement.name)
-        except importlib.metadata.PackageNotFoundError:
-            installed = None
-        fits = installed is not None and requirement.specifier.contains(installed, prereleases=True)
-        wanted = f"{requirement.name}{requirement.specifier}"
-        packages.append(Package(requirement=wanted, extra="".join(extras[:1]), installed=installed, fits=fits))
+        extra = "".join(extras[:1])
+        installed = _installed_version(PLUGINS.get(extra, requirement.name))
+        fits = installed is not None and (extra in PLUGINS or requirement.specifier.contains(installed, True))
+        wanted = PLUGINS.get(extra) or f"{requirement.name}{requirement.specifier}"
+        packages.append(Package(requirement=wanted, extra=extra, installed=installed, fits=fits))
     return tuple(packages)
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def find_problems(packages: Sequence[Package]) -> tuple[str, ...]:

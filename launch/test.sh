@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Everything continuous integration checks: format, lint, documentation, tests. From a fresh clone, or again.
+#     bash launch/test.sh           all tests but the full-size ones (marked nightly)
+#     bash launch/test.sh --fast    unmarked tests only
+# What follows is given to pytest: bash launch/test.sh --fast tests/nn -k attention
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+markers="not nightly"
+if [ "${1:-}" = "--fast" ]; then
+    markers="not nightly and not slow and not hf and not hf4 and not multi_device"
+    shift
+fi
+
+bash launch/setup.sh test,docs
+pip() { .venv/bin/python -m pip install --progress-bar off --quiet "$@"; }
+
+# The reference implementation of the models. The CPU build, from PyTorch's own index where it can be reached.
+if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
+    echo "installing torch"
+    if .venv/bin/python -c 'import urllib.request as r; r.urlopen("https://download.pytorch.org/whl/cpu/torch/", timeout=10)' 2>/dev/null; then
+        pip torch --index-url https://download.pytorch.org/whl/cpu
+    else
+        pip torch==2.13.0 || pip 'torch>=2.6,<3'
+    fi
+fi
+
+# Transformers 4.57 still has every family; it lives beside the environment, in .hf4, for tests marked hf4.
+if [ ! -e .hf4/transformers-4.57.6.dist-info ]; then
+    echo "installing transformers 4.57.6 into .hf4"
+    rm -rf .hf4
+    pip --target .hf4 --no-deps transformers==4.57.6 tokenizers==0.22.2 huggingface_hub==0.36.2 \
+        requests urllib3 charset-normalizer certifi idna || echo "could not install .hf4: tests marked hf4 are skipped" >&2
+fi
+
+.venv/bin/ruff format --check .
+.venv/bin/ruff check .
+.venv/bin/python -m mkdocs build --strict --quiet
+.venv/bin/python -m pytest -m "$markers" -n "${T2T_TEST_WORKERS:-2}" --dist worksteal --durations 15 "$@"
