@@ -44,6 +44,31 @@ def extend_path(*extra: pathlib.Path) -> None:
             )
 
 
+def task_modules() -> tuple[str, ...]:
+    """The modules under `tasks/` of the working directory and of t2t: ("tasks.pydocs", ...)."""
+    found = []
+    for root in (pathlib.Path.cwd(), recipes_root()):
+        found += [f"tasks.{path.stem}" for path in sorted((root / "tasks").glob("*.py")) if path.stem != "__init__"]
+    return tuple(dict.fromkeys(found))
+
+
+def check_modules(modules: tuple[str, ...]) -> None:
+    """See that the modules of `data.modules` exist, without importing them (they import TensorFlow).
+
+    Raises:
+        UsageError: Naming the first that does not, and the closest one that does.
+    """
+    for name in modules:
+        try:
+            found = importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError:
+            found = False
+        if not found:
+            close = difflib.get_close_matches(name, task_modules(), n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(task_modules())}"
+            raise UsageError(f"the task module {name} cannot be imported; {hint}")
+
+
 def shipped_configs() -> tuple[str, ...]:
     """Names of the configs that may be given without a path: quickstart, pretrain/t5_small, ..."""
     names = []
