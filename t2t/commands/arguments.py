@@ -22,7 +22,7 @@ FLAGS = (tyro.conf.AvoidSubcommands,)
 
 def parse(options: type[Options], arguments: Sequence[str], *, command: str) -> Options:
     """The options of a command; ends the process with code 0 after `--help` and 2 where something is wrong."""
-    return tyro.cli(options, args=list(arguments), prog=f"t2t {command}", config=FLAGS)
+    return tyro.cli(options, args=list(arguments), prog=f"t2t {command}", config=(*FLAGS, tyro.conf.FlagCreatePairsOff))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

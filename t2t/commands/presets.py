@@ -16,7 +16,7 @@ from t2t.errors import UsageError
 class Presets:
     """List the published models that can be built, or show every setting and the parameters of one."""
 
-    name: Annotated[str | None, tyro.conf.Positional] = None
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
     """A preset, such as t5-small; without one all names are listed."""
     count: bool = False
     """Count the parameters of every listed preset."""

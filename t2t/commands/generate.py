@@ -1,0 +1,58 @@
+"""`t2t generate MODEL --input FILE`: one continuation or answer per line, as JSON lines in the order of the input."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+
+from t2t.commands import arguments as arguments_lib
+from t2t.commands import lines as lines_lib
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Generate:
+    """Generate text for every line of a file: JSON lines {"input", "output"} in the order of the input."""
+
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """A run, checkpoint, model or Hugging Face directory."""
+    input: Annotated[str, tyro.conf.arg(aliases=["-i"])] = "-"
+    """File of texts, one a line (a .jsonl file: the column --field); - is standard input."""
+    output: Annotated[str, tyro.conf.arg(aliases=["-o"])] = "-"
+    """File to write; - is standard output."""
+    field: str = "text"
+    """Column of a .jsonl input that holds the text."""
+    beams: int = 1
+    """Beams of the search; 1 is greedy or sampled."""
+    max_tokens: int = 64
+    """Tokens generated at most for each text."""
+    min_tokens: int = 0
+    """Tokens generated at least for each text."""
+    temperature: float = 0.0
+    """Of sampling; 0 takes the most probable token."""
+    top_k: int | None = None
+    """Sample among the most probable tokens, so many."""
+    top_p: float | None = None
+    """Sample among the most probable tokens, up to so much probability (fraction in (0, 1])."""
+    length_penalty: float = 1.0
+    """Exponent of the length by which the score of a beam is divided."""
+    seed: int = 0
+    """Of sampling."""
+    batch_size: int = 64
+    """Texts generated together, and written when they are done."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Load the model, generate, write."""
+    options = arguments_lib.parse(Generate, arguments, command="generate")
+    texts = lines_lib.read_texts(options.input, field=options.field)
+    names = ("beams", "max_tokens", "min_tokens", "temperature", "top_k", "top_p", "length_penalty", "seed")
+    how = {name: getattr(options, name) for name in names}
+    import t2t
+
+    model = t2t.load(options.model)
+    with lines_lib.writer(options.output) as write:
+        for batch in lines_lib.batches(texts, size=options.batch_size, label="generating"):
+            for text, generated in zip(batch, model.generate(batch, **how), strict=True):
+                write({"input": text, "output": generated})
+    return 0

@@ -1,0 +1,54 @@
+"""`t2t score MODEL --input FILE`: the log-probability of every line, as JSON lines in the order of the input."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import tyro
+
+from t2t.commands import arguments as arguments_lib
+from t2t.commands import lines as lines_lib
+from t2t.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    """Score every line of a file: JSON lines {"input", "score"}, natural logarithms, in the order of the input.
+
+    An encoder-decoder scores targets given inputs: lines are then INPUT, a tab, TARGET.
+    """
+
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """A run, checkpoint, model or Hugging Face directory."""
+    input: Annotated[str, tyro.conf.arg(aliases=["-i"])] = "-"
+    """File of texts, one a line (a .jsonl file: the column --field); - is standard input."""
+    output: Annotated[str, tyro.conf.arg(aliases=["-o"])] = "-"
+    """File to write; - is standard output."""
+    field: str = "text"
+    """Column of a .jsonl input that holds the text."""
+    reduction: Literal["sum", "mean"] = "sum"
+    """The log-probability of the whole text, or per token."""
+    batch_size: int = 64
+    """Texts scored together, and written when they are done."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Load the model, score, write."""
+    options = arguments_lib.parse(Score, arguments, command="score")
+    texts = lines_lib.read_texts(options.input, field=options.field)
+    import t2t
+
+    model = t2t.load(options.model)
+    with lines_lib.writer(options.output) as write:
+        for batch in lines_lib.batches(texts, size=options.batch_size, label="scoring"):
+            items = [_pair(text) for text in batch]
+            for text, score in zip(batch, model.score(items, reduction=options.reduction), strict=True):
+                write({"input": text, "score": float(score)})
+    return 0
+
+
+def _pair(text: str) -> str | tuple[str, str]:
+    first, tab, second = text.partition("\t")
+    if tab and "\t" in second:
+        raise UsageError(f"a line has more than one tab: {text!r}; write INPUT, one tab, TARGET")
+    return (first, second) if tab else text

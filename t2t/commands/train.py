@@ -1,0 +1,68 @@
+"""`t2t train CONFIG`: train what a config describes, or continue a run."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+
+from t2t import finding
+from t2t.commands import arguments as arguments_lib
+from t2t.commands.arguments import Source
+from t2t.config import Experiment
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is about this call and no part of the experiment."""
+
+    workdir: str | None = None
+    """Directory of the run; None is runs/NAME. A run that is there already is continued."""
+    print_config: bool = False
+    """Print the experiment as JSON and stop."""
+    dry_run: bool = False
+    """Show config, shapes, parameters, memory and the first batch, compile the step, and stop."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Train(Options):
+    """Train what a config describes, or continue the run in a directory.
+
+    The config comes first: t2t train CONFIG --train.steps 1000 --mesh.fsdp 4. Every setting of the config is such an
+    option; t2t train CONFIG --help lists them. Ctrl-C and SIGTERM save a checkpoint before the run ends, and the same
+    command goes on from there.
+    """
+
+    config: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG")]
+    """A Python file, a name under configs/ (quickstart, pretrain/t5_small), or the directory of a run."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Resolve the experiment, then print, show or train it."""
+    config, settings = arguments_lib.split_config(arguments)
+    if config is None:
+        options = arguments_lib.parse(Train, arguments, command="train")
+        source = arguments_lib.find_experiment(options.config)
+        experiment = source.experiment
+    else:
+        source = arguments_lib.find_experiment(config)
+        options, experiment = arguments_lib.parse_settings(Options, settings, source=source, command=f"train {config}")
+    if options.print_config:
+        arguments_lib.print_config(experiment)
+        return 0
+    finding.check_modules(experiment.data.modules)
+    return _start(experiment, source, options)
+
+
+def _start(experiment: Experiment, source: Source, options: Options) -> int:
+    workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
+    if options.dry_run:
+        from t2t.commands import dry_run
+
+        dry_run.show(experiment)
+        return 0
+    from t2t.train import loop
+
+    loop.train(experiment, workdir)
+    return 0
