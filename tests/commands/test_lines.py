@@ -1,0 +1,58 @@
+"""Texts in, JSON lines out."""
+
+import gzip
+import io
+import json
+
+import pytest
+
+from t2t.commands import lines
+from t2t.errors import UsageError
+
+
+def test_one_text_a_line(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("one\n\nthree ü\n", encoding="utf-8")
+    assert lines.read_texts(str(path)) == ["one", "", "three ü"]
+
+
+def test_a_column_of_jsonl_also_gzipped(tmp_path):
+    path = tmp_path / "in.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.write('{"q": "a\\nb"}\n{"q": "c"}\n')
+    assert lines.read_texts(str(path), field="q") == ["a\nb", "c"]
+    with pytest.raises(UsageError, match=r"in.jsonl.gz:1 has no text in column text; it has q"):
+        lines.read_texts(str(path))
+
+
+def test_broken_and_missing_input_is_named(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "a"}\n{"text"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"in.jsonl:2 is no JSON"):
+        lines.read_texts(str(path))
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="has no lines"):
+        lines.read_texts(str(path))
+    with pytest.raises(UsageError, match="there is no file"):
+        lines.read_texts(str(tmp_path / "nothing.txt"))
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("a\nb\n"))
+    assert lines.read_texts("-") == ["a", "b"]
+
+
+def test_rows_are_written_as_they_come(tmp_path, capsys):
+    path = tmp_path / "deep" / "out.jsonl"
+    with lines.writer(str(path)) as write:
+        write({"input": "ü", "output": "b"})
+        assert json.loads(path.read_text(encoding="utf-8")) == {"input": "ü", "output": "b"}
+    with lines.writer("-") as write:
+        write({"a": 1})
+    assert capsys.readouterr().out == '{"a": 1}\n'
+
+
+def test_batches_keep_the_order():
+    assert list(lines.batches(["a", "b", "c"], size=2, label="x")) == [["a", "b"], ["c"]]
+    with pytest.raises(UsageError, match="--batch-size is 0"):
+        list(lines.batches(["a"], size=0, label="x"))
