@@ -1,0 +1,197 @@
+"""The model as pure functions: `Network` wraps a linen module; parameters are a plain nested dict of arrays."""
+
+import dataclasses
+import math
+from typing import Any, Protocol, runtime_checkable
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Int
+
+from t2t import types
+from t2t.nn import stack
+from t2t.nn.cache import Cache
+
+Params = dict[str, Any]
+"""Parameters: a nested dict of arrays, without flax's boxes."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Output:
+    """What a model computes; None where it has no such thing or it was not asked for.
+
+    Attributes:
+        logits: float32 [B, T, V], by `apply` alone.
+        last_hidden: [B, T, D] of the decoder, or of the encoder where there is no decoder, after the final norm.
+        hidden_states: num_layers + 1 arrays [B, T, D] of the same stack: the embeddings, then each block's output, the
+            last after the final norm.
+        attentions: Attention weights [B, N, T, S] of every block of the same stack.
+        encoder_last_hidden, encoder_hidden_states, encoder_attentions: Those of an encoder-decoder's encoder.
+        decoder_hidden_states: Those of an encoder-decoder's decoder; `hidden_states` by another name.
+        cross_attentions: Weights [B, N, T, S] with which the decoder reads the encoder.
+        pooled: [B, D], the first token after the pooler.
+        next_sentence_logits: float32 [B, 2] of the next-sentence classifier.
+        start_logits, end_logits: float32 [B, T] of question answering heads.
+
+    Leaves carry no checked annotations, because JAX rebuilds this class around tracers and shapes.
+    """
+
+    logits: Any = None
+    last_hidden: Any = None
+    hidden_states: Any = None
+    attentions: Any = None
+    encoder_last_hidden: Any = None
+    encoder_hidden_states: Any = None
+    encoder_attentions: Any = None
+    decoder_hidden_states: Any = None
+    cross_attentions: Any = None
+    pooled: Any = None
+    next_sentence_logits: Any = None
+    start_logits: Any = None
+    end_logits: Any = None
+
+
+@runtime_checkable
+class Config(Protocol):
+    """What a model config offers: EncoderConfig, DecoderConfig, EncoderDecoderConfig."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the token table."""
+
+    @property
+    def d_model(self) -> int:
+        """Width of the hidden states."""
+
+    def make(self, **options: Any) -> nn.Module:
+        """The linen module."""
+
+    def example(self) -> types.Batch:
+        """A smallest batch, for shapes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A model config bound to a dtype, as pure functions of parameters.
+
+    Attributes:
+        config: An EncoderConfig, DecoderConfig or EncoderDecoderConfig.
+        dtype: Of activations and matrix products; softmax, norm statistics and logits are float32 always.
+        param_dtype: Of parameters.
+        remat: What the backward pass recomputes (`nn/stack.py`); None = as the config says.
+    """
+
+    config: Config
+    dtype: Any = jnp.float32
+    param_dtype: Any = jnp.float32
+    remat: str | None = None
+
+    def init(self, key: Array) -> Params:
+        """Random parameters, distributed as published for the family."""
+        return nn.unbox(self._boxed(key))
+
+    def shapes(self) -> Params:
+        """Shape and dtype of every parameter; allocates nothing."""
+        return jax.eval_shape(self.init, jax.random.key(0))
+
+    def logical_axes(self) -> Params:
+        """The logical axis names of every parameter, as tuples in the structure of the parameters."""
+        boxed = jax.eval_shape(self._boxed, jax.random.key(0))
+        return jax.tree.map(lambda box: box.names, boxed, is_leaf=lambda x: isinstance(x, nn.LogicallyPartitioned))
+
+    def hidden(
+        self,
+        params: Params,
+        batch: types.Batch,
+        *,
+        key: Array | None = None,
+        hidden_states: bool = False,
+        attentions: bool = False,
+    ) -> Output:
+        """Everything but logits. Without a key there is no dropout."""
+        return self._apply(
+            params,
+            _device_batch(batch),
+            method="hidden",
+            rngs=None if key is None else {"dropout": key},
+            deterministic=key is None,
+            hidden_states=hidden_states,
+            attentions=attentions,
+        )
+
+    def logits(self, params: Params, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
+        """Scores of the vocabulary, float32, for hidden states of any leading axes."""
+        return self._apply(params, hidden, method="logits")
+
+    def apply(
+        self,
+        params: Params,
+        batch: types.Batch,
+        *,
+        deterministic: bool = True,
+        key: Array | None = None,
+        hidden_states: bool = False,
+        attentions: bool = False,
+    ) -> Output:
+        """Everything, logits included where the model has a head that scores the vocabulary."""
+        if not deterministic and key is None:
+            raise ValueError("Network.apply: deterministic=False needs key=jax.random.key(...), the key of dropout.")
+        output = self.hidden(
+            params,
+            batch,
+            key=None if deterministic else key,
+            hidden_states=hidden_states,
+            attentions=attentions,
+        )
+        if self.config.head is None:
+            return output
+        return dataclasses.replace(output, logits=self.logits(params, output.last_hidden))
+
+    def unstack(self, params: Params) -> Params:
+        """The parameters with every stacked `layers_j` as a tuple of per-layer trees, for `prefill` and `extend`."""
+        return {name: stack.unstack(tree) if name in SIDES else tree for name, tree in params.items()}
+
+    def prefill(self, unstacked: Params, batch: types.Batch, *, length: int) -> tuple[Float[Array, "B T D"], Cache]:
+        """Reads the prompt; the cache has room for `length` positions of the decoder, the prompt's included.
+
+        `decoder_input_tokens` [B, T] is the prompt, padded on the left where rows differ (`decoder_segment_ids` 0 there
+        and 1 elsewhere; positions count from the first real token). An encoder-decoder reads the encoder's side too,
+        once: what its decoder reads of it goes into the cache.
+        """
+        return self._apply_unrolled(unstacked, _device_batch(batch), method="prefill", length=length)
+
+    def extend(self, unstacked: Params, tokens: Int[Array, "B T"], cache: Cache) -> tuple[Float[Array, "B T D"], Cache]:
+        """Reads the next token of every row (or the next few) and returns their hidden states and the longer cache.
+
+        Never extend past the room given to `prefill`: a traced index cannot be checked.
+        """
+        return self._apply_unrolled(unstacked, tokens, cache, method="extend")
+
+    def _boxed(self, key: Array) -> Params:
+        return self._module().init(key, self.config.example(), method="initialize")["params"]
+
+    def _module(self, *, unrolled: bool = False) -> nn.Module:
+        return self.config.make(dtype=self.dtype, param_dtype=self.param_dtype, remat=self.remat, unrolled=unrolled)
+
+    def _apply(self, params: Params, *args: Any, **options: Any) -> Any:
+        return self._module().apply({"params": params}, *args, **options)
+
+    def _apply_unrolled(self, unstacked: Params, *args: Any, **options: Any) -> Any:
+        scopes = {name: stack.unrolled_scopes(tree) if name in SIDES else tree for name, tree in unstacked.items()}
+        return self._module(unrolled=True).apply({"params": scopes}, *args, **options)
+
+
+SIDES = ("encoder", "decoder")
+"""Names of stacks in parameter trees."""
+
+
+def count_parameters(config: Config) -> int:
+    """The exact number of parameters, shared ones counted once; allocates nothing."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(Network(config).shapes()))
+
+
+def _device_batch(batch: types.Batch) -> dict[str, Array]:
+    return {name: jnp.asarray(array) for name, array in batch.items()}

@@ -1,0 +1,144 @@
+"""Encoder-only models: every position reads every other of its example (BERT)."""
+
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from t2t import types
+from t2t.functional import masks
+from t2t.models import common
+from t2t.models.base import Output
+from t2t.nn import projection
+from t2t.nn.embed import EmbedConfig
+from t2t.nn.heads import Head, MaskedLanguageModelHead
+from t2t.nn.positions.context import PositionContext
+from t2t.nn.stack import StackConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """An encoder: embeddings, a stack, and optionally a head that scores the vocabulary and a pooler."""
+
+    embed: EmbedConfig
+    stack: StackConfig
+    head: Head | None = None
+    pooler: bool = False
+    """A dense layer with tanh on the first token, initialised as the embeddings (BERT)."""
+
+    def __post_init__(self):
+        """Refuses parts that do not fit together."""
+        common.check_widths(self, stack=self.stack)
+        common.check_cross_attention(self, "stack", self.stack, expected=False)
+        if self.has_next_sentence and not self.pooler:
+            raise ValueError(
+                "EncoderConfig.pooler = False: must be True where the head has next_sentence=True, which reads the"
+                " pooled first token. Set pooler=True or next_sentence=False."
+            )
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the token table."""
+        return self.embed.vocab_size
+
+    @property
+    def d_model(self) -> int:
+        """Width of the hidden states."""
+        return self.stack.d_model
+
+    @property
+    def has_next_sentence(self) -> bool:
+        """Whether there is a next-sentence classifier."""
+        return isinstance(self.head, MaskedLanguageModelHead) and self.head.next_sentence
+
+    def example(self) -> types.Batch:
+        """A smallest batch, for shapes."""
+        return {"encoder_input_tokens": jnp.zeros((1, 1), jnp.int32)}
+
+    def make(
+        self,
+        *,
+        dtype: Any = jnp.float32,
+        param_dtype: Any = jnp.float32,
+        remat: str | None = None,
+        unrolled: bool = False,
+        name: str | None = None,
+    ) -> "Encoder":
+        """The linen module."""
+        return Encoder(self, dtype=dtype, param_dtype=param_dtype, remat=remat, unrolled=unrolled, name=name)
+
+
+class Encoder(nn.Module):
+    """Wires embeddings, stack, pooler and head."""
+
+    config: EncoderConfig
+    dtype: Any = jnp.float32
+    param_dtype: Any = jnp.float32
+    remat: str | None = None
+    unrolled: bool = False
+
+    def setup(self):
+        """Creates the parts that the config asks for."""
+        config = self.config
+        dtypes = {"dtype": self.dtype, "param_dtype": self.param_dtype}
+        self.embed = config.embed.make(**dtypes)
+        self.encoder = common.stack_options(config.stack, self.remat).make(unrolled=self.unrolled, **dtypes)
+        if config.pooler:
+            self.pooler = projection.Projection(
+                shape=(config.d_model, config.d_model),
+                axes=("embed", "mlp"),
+                use_bias=True,
+                std=config.embed.initializer_std,
+                initializer=config.embed.initializer,
+                **dtypes,
+            )
+        if config.head is not None:
+            self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
+
+    def initialize(self, batch: types.Batch) -> None:
+        """Touches every parameter."""
+        output = self.hidden(batch)
+        if self.config.head is not None:
+            self.logits(output.last_hidden)
+
+    def hidden(
+        self,
+        batch: types.Batch,
+        *,
+        deterministic: bool = True,
+        hidden_states: bool = False,
+        attentions: bool = False,
+    ) -> Output:
+        """Everything but logits."""
+        side = common.read_side(batch, "encoder", only_side=True)
+        x = self.embed(
+            side.tokens,
+            positions=common.absolute_positions(side, self.config.embed),
+            types=side.types,
+            deterministic=deterministic,
+        )
+        result = self.encoder(
+            x,
+            masks.encoder_mask(side.segment_ids),
+            PositionContext(length=side.length, key_length=side.length),
+            deterministic=deterministic,
+            hidden_states=hidden_states,
+            attentions=attentions,
+        )
+        output = Output(**common.stack_results(result))
+        if not self.config.pooler:
+            return output
+        pooled = self._pool(result.last_hidden)
+        next_sentence = self.head.next_sentence_logits(pooled) if self.config.has_next_sentence else None
+        return dataclasses.replace(output, pooled=pooled, next_sentence_logits=next_sentence)
+
+    def _pool(self, hidden: Float[Array, "B T D"]) -> Float[Array, "B D"]:
+        kernel, bias = self.pooler()
+        return jnp.tanh(projection.add_bias(jnp.einsum("BD,DE->BE", hidden[:, 0], kernel), bias))
+
+    def logits(self, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
+        """Scores of the vocabulary, float32."""
+        return self.head(hidden, self.embed.table())

@@ -1,0 +1,169 @@
+"""Encoder-decoder models: a causal decoder that reads a bidirectional encoder (T5)."""
+
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Int
+
+from t2t import types
+from t2t.functional import masks
+from t2t.models import common, decoding
+from t2t.models.base import Output
+from t2t.nn.cache import Cache
+from t2t.nn.embed import EmbedConfig
+from t2t.nn.heads import LanguageModelHead
+from t2t.nn.positions.context import PositionContext
+from t2t.nn.stack import StackConfig, StackOutput
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderDecoderConfig:
+    """An encoder and a decoder over one token table, and a head that scores the vocabulary."""
+
+    embed: EmbedConfig
+    encoder: StackConfig
+    decoder: StackConfig
+    head: LanguageModelHead
+
+    def __post_init__(self):
+        """Refuses parts that do not fit together."""
+        common.check_widths(self, encoder=self.encoder, decoder=self.decoder)
+        common.check_cross_attention(self, "encoder", self.encoder, expected=False)
+        common.check_cross_attention(self, "decoder", self.decoder, expected=True)
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the token table."""
+        return self.embed.vocab_size
+
+    @property
+    def d_model(self) -> int:
+        """Width of the hidden states."""
+        return self.decoder.d_model
+
+    def example(self) -> types.Batch:
+        """A smallest batch, for shapes."""
+        tokens = jnp.zeros((1, 1), jnp.int32)
+        return {"encoder_input_tokens": tokens, "decoder_input_tokens": tokens}
+
+    def make(
+        self,
+        *,
+        dtype: Any = jnp.float32,
+        param_dtype: Any = jnp.float32,
+        remat: str | None = None,
+        unrolled: bool = False,
+        name: str | None = None,
+    ) -> "EncoderDecoder":
+        """The linen module."""
+        return EncoderDecoder(self, dtype=dtype, param_dtype=param_dtype, remat=remat, unrolled=unrolled, name=name)
+
+
+class EncoderDecoder(nn.Module):
+    """Wires embeddings, both stacks and the head."""
+
+    config: EncoderDecoderConfig
+    dtype: Any = jnp.float32
+    param_dtype: Any = jnp.float32
+    remat: str | None = None
+    unrolled: bool = False
+
+    def setup(self):
+        """Creates the parts."""
+        config = self.config
+        dtypes = {"dtype": self.dtype, "param_dtype": self.param_dtype}
+        self.embed = config.embed.make(**dtypes)
+        self.encoder = common.stack_options(config.encoder, self.remat).make(unrolled=self.unrolled, **dtypes)
+        self.decoder = common.stack_options(config.decoder, self.remat).make(unrolled=self.unrolled, **dtypes)
+        self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
+
+    def initialize(self, batch: types.Batch) -> None:
+        """Touches every parameter."""
+        self.logits(self.hidden(batch).last_hidden)
+
+    def hidden(
+        self,
+        batch: types.Batch,
+        *,
+        deterministic: bool = True,
+        hidden_states: bool = False,
+        attentions: bool = False,
+    ) -> Output:
+        """Everything but logits."""
+        flags = {"deterministic": deterministic, "hidden_states": hidden_states, "attentions": attentions}
+        read = common.read_side(batch, "encoder", only_side=False)
+        encoded = self._encode(read, **flags)
+        side = common.read_side(batch, "decoder", only_side=False)
+        x = self.embed(
+            side.tokens,
+            positions=common.absolute_positions(side, self.config.embed),
+            types=side.types,
+            deterministic=deterministic,
+        )
+        decoded = self.decoder(
+            x,
+            masks.decoder_mask(side.length, segment_ids=side.segment_ids),
+            PositionContext(length=side.length, key_length=side.length),
+            memory=encoded.last_hidden,
+            cross_mask=masks.cross_mask(side.segment_ids, read.segment_ids, length=side.length, key_length=read.length),
+            **flags,
+        )
+        return Output(
+            **common.stack_results(decoded),
+            encoder_last_hidden=encoded.last_hidden,
+            encoder_hidden_states=encoded.hidden_states,
+            encoder_attentions=encoded.attentions,
+            decoder_hidden_states=decoded.hidden_states,
+            cross_attentions=decoded.cross_attentions,
+        )
+
+    def _encode(self, side: common.Side, **flags: bool) -> StackOutput:
+        x = self.embed(
+            side.tokens,
+            positions=common.absolute_positions(side, self.config.embed),
+            types=side.types,
+            deterministic=flags.get("deterministic", True),
+        )
+        context = PositionContext(length=side.length, key_length=side.length)
+        return self.encoder(x, masks.encoder_mask(side.segment_ids), context, **flags)
+
+    def logits(self, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
+        """Scores of the vocabulary, float32."""
+        return self.head(hidden, self.embed.table())
+
+    def prefill(self, batch: types.Batch, *, length: int) -> tuple[Float[Array, "B T D"], Cache]:
+        """Encodes, reads the decoder's prompt, and returns its hidden states and a cache with room for `length`."""
+        read = common.read_side(batch, "encoder", only_side=False)
+        memory = self._encode(read).last_hidden
+        side = common.read_side(batch, "decoder", only_side=False)
+        common.check_length(length, self.config.embed)
+        cache = decoding.empty_cache(
+            self.config.decoder,
+            side,
+            length=length,
+            dtype=self.dtype,
+            memory_mask=None if read.segment_ids is None else read.segment_ids != 0,
+        )
+        return self._read(side.tokens, cache, offset=None, memory=memory)
+
+    def extend(self, tokens: Int[Array, "B T"], cache: Cache) -> tuple[Float[Array, "B T D"], Cache]:
+        """Reads the next tokens and returns their hidden states and the longer cache."""
+        return self._read(tokens, cache, offset=cache.index, memory=None)
+
+    def _read(self, tokens: Array, cache: Cache, *, offset: Array | None, memory: Array | None) -> tuple[Array, Cache]:
+        step = decoding.make_step(tokens, cache, offset=offset, prefix=None)
+        cross_mask = None
+        if cache.memory_mask is not None:
+            cross_mask = jnp.broadcast_to(cache.memory_mask[:, None], (*tokens.shape, cache.memory_mask.shape[1]))
+        result = self.decoder(
+            self.embed(tokens, positions=step.positions),
+            step.mask,
+            step.context,
+            memory=memory,
+            cross_mask=cross_mask,
+            caches=cache.layers,
+        )
+        return result.last_hidden, decoding.advance(cache, result.caches, tokens.shape[1])

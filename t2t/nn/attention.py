@@ -1,0 +1,148 @@
+"""Multi-head attention: the config and the layer that owns its four projections."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from t2t.functional import attention
+from t2t.nn import checks, projection
+from t2t.nn.cache import KeysValues
+from t2t.nn.dropout import Dropout
+
+ExtraScores = Callable[[Array, Array], Array]
+"""The second hook of position schemes: scores [B, N, T, S] from query and key, added to the products."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttentionConfig:
+    """Sizes of an attention layer."""
+
+    num_heads: int
+    head_dim: int
+    num_kv_heads: int | None = None
+    """Heads of keys and values, shared by groups of query heads; None = num_heads."""
+    use_bias: bool = False
+    scale: float | None = None
+    """Factor of the scores; None = head_dim**-0.5. T5: 1.0, its initial queries are smaller instead."""
+    dropout: float = 0.0
+    """Fraction in [0, 1) of the attention weights dropped."""
+    initializer_std: float | None = None
+    """Of query, key and value kernels. None = d_model**-0.5, the query's times head_dim**-0.5 / scale (T5)."""
+    out_initializer_std: float | None = None
+    """Of the output kernel. None = initializer_std, or (num_heads * head_dim)**-0.5 where that is None too."""
+    initializer: projection.Initializer = "normal"
+
+    def __post_init__(self):
+        """Refuses values without meaning."""
+        checks.check_positive(self, "num_heads", "head_dim")
+        if self.num_kv_heads is not None:
+            checks.check_positive(self, "num_kv_heads")
+            allowed = f"a divisor of num_heads = {self.num_heads}"
+            repair = "Set num_kv_heads=None for one per query head."
+            checks.check(self.num_heads % self.num_kv_heads == 0, self, "num_kv_heads", allowed=allowed, repair=repair)
+        is_positive = self.scale is None or self.scale > 0
+        checks.check(
+            is_positive, self, "scale", allowed="None or positive", repair="Set scale=None for head_dim**-0.5."
+        )
+        checks.check_fraction(self, "dropout")
+        checks.check_deviation(self, "initializer_std", "out_initializer_std")
+        checks.check_choice(self, "initializer", projection.INITIALIZERS)
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
+
+    @property
+    def score_scale(self) -> float:
+        """Factor of the scores."""
+        return self.head_dim**-0.5 if self.scale is None else self.scale
+
+    def make(
+        self, d_model: int, *, dtype: Any = jnp.float32, param_dtype: Any = jnp.float32, name: str | None = None
+    ) -> "Attention":
+        """The linen module in a model of width `d_model`."""
+        return Attention(self, d_model, dtype=dtype, param_dtype=param_dtype, name=name)
+
+
+class Attention(nn.Module):
+    """Owns query, key, value and out. Self-attention reads its own input, cross-attention the encoder's output."""
+
+    config: AttentionConfig
+    d_model: int
+    dtype: Any = jnp.float32
+    param_dtype: Any = jnp.float32
+
+    def setup(self):
+        """Creates the projections."""
+        config = self.config
+        query_std = config.initializer_std
+        if query_std is None:
+            query_std = (self.d_model * config.head_dim) ** -0.5 / config.score_scale
+        out_std = config.initializer_std if config.out_initializer_std is None else config.out_initializer_std
+        self.query = self._projection(config.num_heads, "heads", std=query_std)
+        self.key = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
+        self.value = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
+        self.out = projection.Projection(
+            shape=(config.num_heads, config.head_dim, self.d_model),
+            axes=("heads", "head", "embed"),
+            num_inputs=2,
+            use_bias=config.use_bias,
+            std=out_std,
+            initializer=config.initializer,
+            dtype=self.dtype,
+            param_dtype=self.param_dtype,
+        )
+        self.dropout = Dropout(config.dropout)
+
+    def _projection(self, num_heads: int, axis: str, *, std: float | None) -> projection.Projection:
+        return projection.Projection(
+            shape=(self.d_model, num_heads, self.config.head_dim),
+            axes=("embed", axis, "head"),
+            use_bias=self.config.use_bias,
+            std=std,
+            initializer=self.config.initializer,
+            dtype=self.dtype,
+            param_dtype=self.param_dtype,
+        )
+
+    def keys_values(self, x: Float[Array, "B S D"]) -> KeysValues:
+        """What others read of `x`: keys and values [B, G, S, H]."""
+        return KeysValues(key=_heads(x, self.key(), "kv_heads"), value=_heads(x, self.value(), "kv_heads"))
+
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        read: KeysValues,
+        *,
+        mask: Bool[Array, "#B T S"] | None = None,
+        bias: Float[Array, "#B N T S"] | None = None,
+        extra_scores: ExtraScores | None = None,
+        deterministic: bool = True,
+    ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
+        """Returns what `x` reads, and the attention weights."""
+        query_BNTH = _heads(x, self.query(), "heads")
+        scores_BNTS = attention.attention_scores(query_BNTH, read.key, scale=self.config.score_scale)
+        if extra_scores is not None:
+            scores_BNTS = scores_BNTS + extra_scores(query_BNTH, read.key)
+        weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
+        weights_BNTS = self.dropout(weights_BNTS.astype(self.dtype), deterministic=deterministic)
+        mixed_BNTH = attention.weighted_values(weights_BNTS, read.value)
+        mixed_BNTH = nn.with_logical_constraint(mixed_BNTH, ("batch", "heads", "length", "head"))
+        kernel_NHD, bias_D = self.out()
+        out_BTD = jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD)
+        return projection.add_bias(out_BTD, bias_D), weights_BNTS
+
+
+def _heads(x: Array, parameters: tuple[Array, Array | None], axis: str) -> Array:
+    """The input projected to [batch, heads, length, head_dim]."""
+    kernel_DNH, bias_NH = parameters
+    heads_BNTH = jnp.einsum("BTD,DNH->BNTH", x, kernel_DNH)
+    if bias_NH is not None:
+        heads_BNTH = heads_BNTH + bias_NH[None, :, None, :]
+    return nn.with_logical_constraint(heads_BNTH, ("batch", axis, "length", "head"))

@@ -1,0 +1,39 @@
+"""What the attention layers of a stack know about positions: made once per stack, read by every layer."""
+
+import dataclasses
+from typing import Any
+
+import jax
+from jax import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PositionContext:
+    """Positions of one pass through a stack and what position schemes derived from them.
+
+    A scheme has two hooks. Its module maps a context to a context (T5's bias and ALiBi fill `bias`; it runs once per
+    stack, or in each block that owns one), and `extra_scores(query, key, context)` adds scores that depend on content
+    (DeBERTa, Transformer-XL).
+
+    Attributes:
+        length: T, the number of positions that read.
+        key_length: S, the number of positions that are read.
+        offset: Index on the key axis of the first reader (a traced scalar while decoding); None = 0, known when the
+            program is traced, so everything derived from indices is a constant.
+        both_prefix: Boolean [B, T, S], True where reader and read lie in the fully visible prefix of a prefix-LM;
+            None outside prefix-LMs.
+        bias: Float [B or 1, N, T, S] added to the scores of every head, or None.
+
+    Leaves carry no checked annotations, because JAX rebuilds this class around tracers, shapes and axis names.
+    """
+
+    length: int = dataclasses.field(metadata={"static": True})
+    key_length: int = dataclasses.field(metadata={"static": True})
+    offset: Any = None
+    both_prefix: Any = None
+    bias: Any = None
+
+    def add_bias(self, bias: Array) -> "PositionContext":
+        """The same context with one more bias."""
+        return dataclasses.replace(self, bias=bias if self.bias is None else self.bias + bias)
