@@ -1,0 +1,177 @@
+"""Examples of seqio tasks with random access: the deterministic part read once, the corruption applied on reading."""
+
+import difflib
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from t2t.data import host_tensorflow, preprocessors, vocabularies  # isort: skip - TensorFlow's settings come first
+import seqio
+
+from t2t.data import cache, corruption
+from t2t.data.features import Example
+from t2t.data.store import Progress, TokenStore
+from t2t.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskExamples:
+    """The examples of one task and split. `example(i, epoch=e)` is a pure function of (seed, e, i)."""
+
+    name: str
+    split: str
+    store: TokenStore
+    corruption: preprocessors.BoundCorruption | None
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def example(self, index: int, *, epoch: int) -> Example:
+        """Example `index` as it is corrupted in an epoch; one without corruption is the same in all."""
+        features = self.store[index]
+        if self.corruption is None:
+            return features
+        return self.corruption.example(features, corruption.example_rng(self.seed, epoch, index))
+
+
+def load_examples(
+    task: str | seqio.Task,
+    split: str,
+    *,
+    vocabulary: Vocabulary | None,
+    lengths: Mapping[str, int],
+    seed: int,
+    texts: bool = False,
+    cache_dir: str | pathlib.Path | None = None,
+    progress: Progress | None = None,
+) -> TaskExamples:
+    """Read one split of a task into memory.
+
+    Args:
+        task: the task or its registered name.
+        split: one of the task's splits.
+        vocabulary: takes the place of the task's placeholder; None if the task has its own.
+        lengths: tokens per row of each feature, for the preprocessors that cut documents to fit.
+        seed: of the corruption.
+        texts: whether to keep the task's texts too (`inputs_pretokenized`, ...), for evaluation by generation.
+        cache_dir: folder where tokenised examples are kept for the next run; not used with `texts`.
+        progress: called now and then with the task's name and the number of examples read.
+
+    Raises:
+        ValueError: no such task or split, a task whose corruption is not its last preprocessor, no examples, or a
+            source that cannot be read.
+    """
+    task = get_task(task)
+    if split not in task.splits:
+        raise ValueError(f"Task '{task.name}' has no split '{split}'; it has {', '.join(map(repr, task.splits))}.")
+    bound = task if vocabulary is None else vocabularies.bind_vocabulary(task, vocabulary)
+    deterministic, objective = split_corruption(bound)
+    fitted = None if objective is None else objective.bind(lengths, bound.output_features)
+    store = _cached_store(deterministic, task.name, split, lengths, texts, cache_dir, progress)
+    if not len(store):
+        raise ValueError(
+            f"Task '{task.name}' has no examples in split '{split}': the source is empty, or all are dropped."
+        )
+    return TaskExamples(name=task.name, split=split, store=store, corruption=fitted, seed=seed)
+
+
+def get_task(task: str | seqio.Task) -> seqio.Task:
+    """The task itself, or the one registered under a name.
+
+    Raises:
+        ValueError: no such task, or a mixture.
+    """
+    provider = get_provider(task)
+    if isinstance(provider, seqio.Mixture):
+        raise ValueError(f"'{provider.name}' is a mixture; name one of its tasks: {[t.name for t in provider.tasks]}.")
+    return provider
+
+
+def get_provider(name: str | seqio.Task | seqio.Mixture) -> seqio.Task | seqio.Mixture:
+    """The task or mixture registered under a name.
+
+    Raises:
+        ValueError: no such name; the message proposes similar ones.
+    """
+    if not isinstance(name, str):
+        return name
+    known = sorted({*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()})
+    if name not in known:
+        similar = difflib.get_close_matches(name, known, n=3)
+        hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"Registered: {', '.join(known)}."
+        raise ValueError(
+            f"No task or mixture is called '{name}'. {hint} Tasks register when data.modules are imported."
+        )
+    return seqio.get_mixture_or_task(name)
+
+
+def split_corruption(task: seqio.Task) -> tuple[seqio.Task, preprocessors.Corruption | None]:
+    """The task without its corruption, and the corruption.
+
+    Raises:
+        ValueError: there are several corruptions, or something comes after it.
+    """
+    places = [i for i, step in enumerate(task.preprocessors) if isinstance(step, preprocessors.Corruption)]
+    if not places:
+        return task, None
+    if places != [len(task.preprocessors) - 1]:
+        raise ValueError(
+            f"The corruption of task '{task.name}' must be its last preprocessor, and the only corruption."
+        )
+    # What the corruption makes is not there yet when the deterministic part is done.
+    features = {name: replace(feature, required=False) for name, feature in task.output_features.items()}
+    rest = task.replace(preprocessors=list(task.preprocessors[:-1]), output_features=features)
+    return rest, task.preprocessors[-1]
+
+
+def _cached_store(
+    task: seqio.Task,
+    name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    texts: bool,
+    cache_dir: str | pathlib.Path | None,
+    progress: Progress | None,
+) -> TokenStore:
+    def read() -> TokenStore:
+        return TokenStore.collect(read_examples(task, split, lengths), name=name, texts=texts, progress=progress)
+
+    if cache_dir is None or texts:
+        return read()
+    path = pathlib.Path(cache_dir) / cache.cache_name(task, split, lengths)
+    if path.exists():
+        try:
+            return TokenStore.load(path)
+        except ValueError as error:
+            logger.warning("%s", error)
+    store = read()
+    if len(store):
+        store.save(path)
+    return store
+
+
+def read_examples(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """The examples of a task in the order of its source, as NumPy, not trimmed.
+
+    Raises:
+        ValueError: the source cannot be read; says which task and what TensorFlow or the source said.
+    """
+    tf = host_tensorflow.tf
+    try:
+        dataset = task.get_dataset(
+            sequence_length=lengths,
+            split=split,
+            shuffle=False,
+            seed=0,  # the deterministic part has nothing to draw
+            trim_output_features=False,
+            try_in_mem_cache=False,
+        )
+        yield from dataset.as_numpy_iterator()
+    except (tf.errors.OpError, OSError) as error:
+        reason = getattr(error, "message", None) or str(error)
+        raise ValueError(f"Reading split '{split}' of task '{task.name}' failed: {reason}") from error

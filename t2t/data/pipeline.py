@@ -1,0 +1,207 @@
+"""The training stream: from tasks to packed, host-local, resumable batches.
+
+A global batch has `rows` lanes. Lane r reads the positions r, r + rows, r + 2 rows, ... of the stream (see
+`t2t.data.mixing`) and packs their examples greedily into its own rows: an example is appended if every feature fits,
+else the row is closed and the example begins the next. So the whole state of a lane is the position where its next row
+starts. Host h of H computes the lanes r = h modulo H: step s gives the same global batch on any number of hosts, and a
+run may resume on another number.
+"""
+
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from t2t.data import mixing
+from t2t.data.examples import TaskExamples, load_examples
+from t2t.data.features import Converter, Example
+from t2t.data.mixtures import Spec, flat_rates, leaf_tasks
+from t2t.data.store import Progress
+from t2t.types import Batch
+from t2t.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+MAX_EMPTY = 10_000
+"""Examples without any token that a lane skips in a row before it gives up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """The endless sequence of examples of a mixture; `read(p)` gives the one at any position, trimmed to fit."""
+
+    tasks: Sequence[TaskExamples]
+    order: mixing.Order
+    converter: Converter
+
+    @classmethod
+    def of(cls, tasks: Sequence[TaskExamples], rates: Sequence[float], converter: Converter, *, seed: int) -> "Stream":
+        """The stream of these tasks at these rates, its order drawn from a seed."""
+        order = mixing.Order(
+            sizes=tuple(map(len, tasks)),
+            rates=tuple(rates),
+            seeds=tuple(mixing.derive_seed(seed, "task", task.name) for task in tasks),
+            seed=mixing.derive_seed(seed, "mixture"),
+        )
+        return cls(tasks=tuple(tasks), order=order, converter=converter)
+
+    def read(self, position: int) -> tuple[Example, int]:
+        """The example at a position, and how many of its tokens did not fit."""
+        draw = self.order.locate(position)
+        return self.converter.trim(self.tasks[draw.task].example(draw.index, epoch=draw.epoch))
+
+
+def load_stream(
+    train: Spec,
+    *,
+    split: str = "train",
+    vocabulary: Vocabulary | None,
+    converter: Converter,
+    seed: int,
+    cache_dir: str | pathlib.Path | None = None,
+    progress: Progress | None = None,
+) -> Stream:
+    """The training examples of a task, a mixture, or {name: rate}, read into memory. See `load_examples`.
+
+    Raises:
+        ValueError: names, splits, rates or sources that do not work.
+    """
+    tasks = [
+        load_examples(
+            task,
+            split,
+            vocabulary=vocabulary,
+            lengths=converter.lengths,
+            seed=mixing.derive_seed(seed, "corruption", task.name),
+            cache_dir=cache_dir,
+            progress=progress,
+        )
+        for task in leaf_tasks(train)
+    ]
+    counts = {task.name: len(task) for task in tasks}
+    rates = flat_rates(train, counts)
+    if len(rates) > 1:
+        logger.info("Mixture:\n%s", mixing.rate_table(rates, counts))
+    used = [task for task in tasks if task.name in rates]
+    return Stream.of(used, [rates[task.name] for task in used], converter, seed=seed)
+
+
+class TrainPipeline:
+    """Iterator of the host's part of each global batch, without end. `state()` and `restore()` as the module says.
+
+    Args:
+        stream: the examples in their order.
+        rows: rows of the global batch.
+        packing: whether examples share rows; else every row holds one.
+        host: index of this host and number of hosts; `rows` must be divisible by the latter.
+        trace: whether batches carry `lane` and `position` (int64 [R]): the lane of each row and the position of its
+            first example; its next examples stand `rows` positions apart. For the host only.
+    """
+
+    def __init__(
+        self, stream: Stream, *, rows: int, packing: bool = True, host: tuple[int, int] = (0, 1), trace: bool = False
+    ) -> None:
+        index, count = host
+        if rows < 1 or rows % count:
+            raise ValueError(f"A global batch of {rows} rows cannot be shared by {count} hosts equally.")
+        if not 0 <= index < count:
+            raise ValueError(f"host={host}: the index must lie between 0 and the number of hosts.")
+        self.stream = stream
+        self.rows = rows
+        self.num_trimmed = 0  # tokens cut off so far; tells the user, is no part of the state
+        self._packing = packing
+        self._trace = trace
+        self._lanes = range(index, rows, count)
+        self._next = {lane: lane for lane in self._lanes}
+        self._waiting: dict[int, tuple[int, Example]] = {}  # read already, but did not fit the last row
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        starts = dict(self._next)
+        batch = self.stream.converter.convert([self._next_row(lane) for lane in self._lanes])
+        if self._trace:
+            position = np.array([starts[lane] for lane in self._lanes], np.int64)
+            batch = {**batch, "lane": np.array(self._lanes, np.int64), "position": position}
+        return batch
+
+    def state(self) -> dict[str, Any]:
+        """Where the next batch starts, as JSON: a position a lane, -1 in lanes of other hosts (`merge_states`)."""
+        positions = [self._next.get(lane, -1) for lane in range(self.rows)]
+        return {"positions": positions, **self._identity()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where a state of this stream stood, on any number of hosts.
+
+        Raises:
+            ValueError: the state belongs to other data, or lacks lanes of this host.
+        """
+        for name, value in self._identity().items():
+            if state.get(name) != value:
+                raise ValueError(
+                    f"The data changed since the checkpoint: {name} was {state.get(name)} and is {value}. Give back "
+                    "the old data to resume, or start a new run from this checkpoint with --init."
+                )
+        positions = state["positions"]
+        absent = [lane for lane in self._lanes if positions[lane] < 0]
+        if absent:
+            raise ValueError(
+                f"The checkpoint lacks the position of lanes {absent}: merge the states of all hosts first."
+            )
+        self._next = {lane: int(positions[lane]) for lane in self._lanes}
+        self._waiting = {}
+
+    def _identity(self) -> dict[str, Any]:
+        order = self.stream.order
+        return {
+            "rows": self.rows,
+            "packing": self._packing,
+            "seed": order.seed,
+            "examples": {task.name: len(task) for task in self.stream.tasks},
+            "rates": {task.name: rate for task, rate in zip(self.stream.tasks, order.rates, strict=True)},
+        }
+
+    def _next_row(self, lane: int) -> list[Example]:
+        converter = self.stream.converter
+        row: list[Example] = []
+        room = converter.capacity
+        position = self._next[lane]
+        for _ in range(MAX_EMPTY):
+            example = self._read(lane, position)
+            sizes = converter.sizes(example)
+            left = tuple(have - need for have, need in zip(room, sizes, strict=True))
+            if min(left) < 0:
+                self._waiting[lane] = position, example
+                break
+            position += self.rows
+            if any(sizes):
+                row.append(example)
+                room = left
+                if not self._packing or not any(room):
+                    break
+        if not row:
+            raise ValueError(
+                f"{MAX_EMPTY} examples in succession are empty ({self._identity()['examples']}): nothing to train on."
+            )
+        self._next[lane] = position
+        return row
+
+    def _read(self, lane: int, position: int) -> Example:
+        waiting = self._waiting.pop(lane, None)
+        if waiting is not None and waiting[0] == position:
+            return waiting[1]
+        example, cut = self.stream.read(position)
+        if cut and not self.num_trimmed:
+            logger.warning("Some examples are longer than lengths=%s and are cut.", dict(self.stream.converter.lengths))
+        self.num_trimmed += cut
+        return example
+
+
+def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The states of all hosts after one step as the state of the whole stream, for any number of hosts to restore."""
+    positions = [max(lane) for lane in zip(*(state["positions"] for state in states), strict=True)]
+    return {**states[0], "positions": positions}
