@@ -170,7 +170,8 @@ def prefix_length(u: float, length: int, *, noise_density: float = 0.5) -> int:
     return shortest + int(u * (longest + 1 - shortest))
 
 
-def _span_starts(mask: Mask) -> Mask:
+def span_starts(mask: Mask) -> Mask:
+    """True at the first token of each span of noise."""
     starts = mask.copy()
     starts[..., 1:] &= ~mask[..., :-1]
     return starts
@@ -201,7 +202,7 @@ def spans_to_unique_sentinels(
     Raises:
         ValueError: a row has more spans than there are sentinels, or rows differ in length afterwards.
     """
-    starts = _span_starts(mask)
+    starts = span_starts(mask)
     rows = mask.shape[0] if mask.ndim > 1 else 1
     counts = np.count_nonzero(starts, axis=-1) if rows > 1 else np.count_nonzero(starts)
     number = int(np.max(counts, initial=0))
@@ -216,7 +217,7 @@ def spans_to_unique_sentinels(
 
 def spans_to_sentinel(tokens: Tokens, mask: Mask, sentinel: int) -> Int[np.ndarray, "*B N"]:
     """Each span of noise becomes the same sentinel."""
-    starts = _span_starts(mask)
+    starts = span_starts(mask)
     return _compress(np.where(starts, np.asarray(sentinel, tokens.dtype), tokens), ~mask | starts)
 
 
