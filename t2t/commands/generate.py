@@ -34,8 +34,8 @@ class Generate:
     """Sample among the most probable tokens, so many."""
     top_p: float | None = None
     """Sample among the most probable tokens, up to so much probability (fraction in (0, 1])."""
-    length_penalty: float = 1.0
-    """Exponent of the length by which the score of a beam is divided."""
+    length_penalty: float = 0.6
+    """Exponent of the penalty ((5 + length) / 6) by which the score of a beam is divided."""
     seed: int = 0
     """Of sampling."""
     batch_size: int = 64

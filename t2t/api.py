@@ -1,0 +1,363 @@
+"""The public surface in Python: a model with its parameters and vocabulary, made, loaded, used and exported.
+
+Everything here is a thin front: presets and names live in `t2t.families`, the mathematics in `t2t.models`, decoding in
+`t2t.decode`, files in `t2t.train` and `t2t.hf`.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t import config as config_lib
+from t2t import heads, types
+from t2t.decode import decoding as decoding_lib
+from t2t.decode import generate as generate_lib
+from t2t.decode import score as score_lib
+from t2t.families import preset, presets
+from t2t.models.base import Network, Output, count_parameters
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder import EncoderConfig
+from t2t.vocabulary import Vocabulary
+
+__all__ = ["Model", "count_parameters", "init", "load", "preset", "presets"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A config, its parameters and its vocabulary.
+
+    Attributes:
+        config: EncoderConfig, DecoderConfig or EncoderDecoderConfig.
+        params: nested dict of arrays.
+        vocabulary: text to ids and back; None where the directory held none (then only `apply` and `export` work).
+        dtype: of activations and matrix products.
+        start_id: token that a decoder starts with; None for decoders whose text begins with the prompt itself.
+        about: what is known of its training: where it comes from, step, metrics, the experiment as JSON.
+    """
+
+    config: Any
+    params: Any
+    vocabulary: Vocabulary | None = None
+    dtype: Any = jnp.float32
+    start_id: int | None = None
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def network(self) -> Network:
+        """The model as pure functions of its parameters."""
+        return Network(self.config, dtype=self.dtype)
+
+    def apply(
+        self,
+        batch: types.Batch,
+        *,
+        deterministic: bool = True,
+        key: jax.Array | None = None,
+        hidden_states: bool = False,
+        attentions: bool = False,
+    ) -> Output:
+        """What the model computes for a batch of seqio keys (see `t2t.types`): logits, hidden states, ...
+
+        Args:
+            batch: int32 arrays, NumPy's or JAX's.
+            deterministic: without dropout; False needs a key.
+            key: of the dropout.
+            hidden_states: whether to return those of every layer.
+            attentions: whether to return the attention weights of every layer.
+        """
+        return _apply(
+            self.network,
+            self.params,
+            dict(batch),
+            key=key,
+            deterministic=deterministic,
+            hidden_states=hidden_states,
+            attentions=attentions,
+        )
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        *,
+        beams: int = 1,
+        max_tokens: int = 64,
+        min_tokens: int = 0,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        length_penalty: float = 0.6,
+        seed: int = 0,
+        batch_size: int = 32,
+        on_batch: Callable[[int], None] = lambda done: None,
+    ) -> list[str]:
+        """What the model writes for each text, in order: an encoder-decoder's output, a decoder's continuation.
+
+        Args:
+            texts: inputs or prompts.
+            beams: texts that beam search keeps; 1 = greedy, or sampling.
+            max_tokens: most tokens generated for a text.
+            min_tokens: tokens generated before the text may end.
+            temperature: 0 = greedy; else tokens are drawn from the distribution at this temperature.
+            top_k: draw among the k most probable tokens.
+            top_p: draw among the most probable tokens that hold this probability.
+            length_penalty: exponent of beam search's penalty, ((5 + length) / 6)^length_penalty.
+            seed: of the sampling.
+            batch_size: most texts generated at once.
+            on_batch: called with the number of texts done after each batch.
+
+        Raises:
+            ValueError: for a model that does not generate or has no vocabulary, and settings that cannot be.
+        """
+        texts = _as_texts(texts)
+        vocabulary = self._vocabulary()
+        settings = decoding_lib.Decoding(
+            eos_id=vocabulary.eos_id,
+            pad_id=vocabulary.pad_id or 0,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            beams=beams,
+            length_penalty=length_penalty,
+            vocab_size=vocabulary.size,
+        )
+        rows = generate_lib.generate(
+            self.network,
+            self.params,
+            self._inputs(texts),
+            decoding=settings,
+            start_id=self.start_id,
+            batch_size=batch_size,
+            seed=seed,
+            on_batch=on_batch,
+        )
+        return vocabulary.decode_batch(rows)
+
+    def score(
+        self,
+        texts: Sequence[str | tuple[str, str]],
+        *,
+        reduction: Literal["sum", "mean"] = "sum",
+        batch_size: int = 32,
+        on_batch: Callable[[int], None] = lambda done: None,
+    ) -> np.ndarray:
+        """Natural log-probability of each text, or of each target given its input, end token included; float64 [N].
+
+        Args:
+            texts: texts, or (input, target) pairs; encoder-decoders need pairs.
+            reduction: sum over the target tokens, or their mean.
+            batch_size: most texts scored at once.
+            on_batch: called with the number of texts done after each batch.
+
+        Raises:
+            ValueError: for an encoder, single texts given to an encoder-decoder, or a model without a vocabulary.
+        """
+        if isinstance(texts, str):
+            raise ValueError("score takes a sequence of texts or pairs, not one string: put it in a list")
+        vocabulary = self._vocabulary()
+        if not isinstance(self.config, DecoderConfig) and any(isinstance(text, str) for text in texts):
+            raise ValueError("this model scores a target given an input: give (input, target) pairs")
+        pairs = [("", text) if isinstance(text, str) else tuple(text) for text in texts]
+        targets = vocabulary.encode_batch([target for _, target in pairs])
+        end = [] if vocabulary.eos_id is None else [vocabulary.eos_id]
+        return score_lib.score(
+            self.network,
+            self.params,
+            [
+                (inputs, [*target, *end])
+                for inputs, target in zip(self._inputs([first for first, _ in pairs]), targets, strict=True)
+            ],
+            start_id=self.start_id,
+            reduction=reduction,
+            batch_size=batch_size,
+            on_batch=on_batch,
+        )
+
+    def export(self, directory: str | os.PathLike, *, dtype: str = "float32") -> list[str]:
+        """Write a directory that Hugging Face transformers opens; returns the names of its files.
+
+        Args:
+            directory: made if missing.
+            dtype: of the tensors: float32, bfloat16 or float16.
+
+        Raises:
+            ValueError: where no class of transformers computes what this model does; says why.
+        """
+        from t2t.hf import export  # noqa: PLC0415 - only exports need it
+
+        return export.export(
+            directory,
+            config=self.config,
+            params=self.params,
+            vocabulary=self.vocabulary,
+            card=_card(Path(directory).resolve().name, self.about),
+            dtype=dtype,
+        )
+
+    def _vocabulary(self) -> Vocabulary:
+        if self.vocabulary is None:
+            raise ValueError(
+                "this model has no vocabulary to read text with: load it from a directory that holds one, or set "
+                "dataclasses.replace(model, vocabulary=t2t.vocabulary.Vocabulary.load(path))"
+            )
+        return self.vocabulary
+
+    def _inputs(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of inputs: with the end token where a task ends its inputs with one, bare for causal decoders."""
+        vocabulary = self._vocabulary()
+        rows = vocabulary.encode_batch(texts)
+        causal = isinstance(self.config, DecoderConfig) and not self.config.prefix_attention
+        if causal or vocabulary.eos_id is None:
+            return rows
+        # The empty input of a prefix-LM stays empty: it is a text without a prefix.
+        return [[*row, vocabulary.eos_id] if row or not isinstance(self.config, DecoderConfig) else [] for row in rows]
+
+
+@functools.partial(jax.jit, static_argnames=("network", "deterministic", "hidden_states", "attentions"))
+def _apply(network: Network, params, batch, *, key, deterministic, hidden_states, attentions) -> Output:
+    return network.apply(
+        params, batch, key=key, deterministic=deterministic, hidden_states=hidden_states, attentions=attentions
+    )
+
+
+def _as_texts(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError("generate takes a sequence of texts, not one string: put it in a list")
+    return list(texts)
+
+
+def init(config: Any, *, seed: int = 0, vocabulary: Vocabulary | None = None) -> Model:
+    """A model with fresh parameters, distributed as published for its family.
+
+    Args:
+        config: from `preset`, or made by hand.
+        seed: of the parameters.
+        vocabulary: to read text with.
+    """
+    params = jax.jit(Network(config).init)(jax.random.key(seed))
+    return Model(config=config, params=params, vocabulary=vocabulary, start_id=_start_id(config, vocabulary))
+
+
+def load(
+    path: str | os.PathLike,
+    *,
+    head: heads.Head | None = None,
+    dtype: Any = jnp.float32,
+) -> Model:
+    """The model of a run directory (its last checkpoint), a checkpoint, a model or a Hugging Face directory.
+
+    Args:
+        path: the directory.
+        head: the head a Hugging Face model shall have instead of its own; parameters it lacks are fresh.
+        dtype: of activations and matrix products; parameters are read as float32.
+
+    Raises:
+        UsageError: where the directory holds no parameters.
+        ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
+    """
+    from t2t.train import initialize  # noqa: PLC0415 - it imports Orbax
+
+    path = Path(path)
+    if head is not None:
+        return _load_with_head(path, head, dtype)
+    source = initialize.open_source(path)
+    vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
+    leaves = dict(source.leaves(_placed(Network(source.config).shapes())))
+    hugging_face = source.kind == "Hugging Face"
+    bare_prompts = hugging_face and isinstance(source.config, DecoderConfig)
+    return Model(
+        config=source.config,
+        params=_nested(leaves),
+        vocabulary=vocabulary,
+        dtype=dtype,
+        start_id=None if bare_prompts else _start_id(source.config, vocabulary),
+        about=_about(path, source.kind),
+    )
+
+
+def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
+    from t2t.hf import load as hf_load  # noqa: PLC0415
+
+    opened = hf_load.open_directory(path, head=head)
+    vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
+    return Model(
+        config=opened.config,
+        params=jax.tree.map(jnp.asarray, opened.params()),
+        vocabulary=vocabulary,
+        dtype=dtype,
+        start_id=None if isinstance(opened.config, DecoderConfig) else _start_id(opened.config, vocabulary),
+        about=_about(path, "Hugging Face"),
+    )
+
+
+def _start_id(config: Any, vocabulary: Vocabulary | None) -> int | None:
+    from t2t.train import build  # noqa: PLC0415
+
+    if isinstance(config, EncoderConfig):
+        return None
+    return 0 if vocabulary is None else build.start_id(vocabulary)
+
+
+def _placed(shapes: Any) -> dict[str, jax.ShapeDtypeStruct]:
+    from t2t.train import trees  # noqa: PLC0415
+
+    return trees.by_path(shapes)
+
+
+def _nested(leaves: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, leaf in leaves.items():
+        *parents, last = path.split("/")
+        node = nested
+        for name in parents:
+            node = node.setdefault(name, {})
+        node[last] = leaf
+    return nested
+
+
+def _about(path: Path, kind: str) -> dict[str, Any]:
+    """What a directory says of the training of its model."""
+    about: dict[str, Any] = {"path": str(path), "kind": kind}
+    if kind not in ("run", "checkpoint"):
+        return about
+    from t2t.train import checkpoint  # noqa: PLC0415
+
+    store = checkpoint.CheckpointStore(path / "checkpoints" if kind == "run" else path.parent)
+    step = store.latest() if kind == "run" else int(path.name)
+    content = store.config(step)
+    return about | {
+        "step": step,
+        "metrics": store.metrics(step),
+        "experiment": content["experiment"],
+        "t2t": content["t2t"],
+    }
+
+
+def _card(name: str, about: dict[str, Any]) -> Any:
+    from t2t.hf import card  # noqa: PLC0415
+
+    if "experiment" not in about:
+        return card.Card(name=name)
+    experiment = config_lib.from_json(about["experiment"])
+    digest = hashlib.sha256(json.dumps(about["experiment"], sort_keys=True).encode()).hexdigest()
+    optimizer, objective = type(experiment.optimizer).__name__, type(experiment.objective).__name__
+    learned = experiment.data.train
+    return card.Card(
+        name=name,
+        base_model=experiment.init,
+        recipe=f"{objective} for {about['step']:,} steps of {experiment.data.batch_size} rows with {optimizer}, "
+        f"seed {experiment.seed}, trained by t2t {about['t2t']}.",
+        data=learned if isinstance(learned, str) else ", ".join(f"{task} ({rate:g})" for task, rate in learned.items()),
+        metrics=about["metrics"],
+        provenance={"experiment": experiment.name, "step": about["step"], "config sha256": digest},
+    )

@@ -1,0 +1,77 @@
+"""Scores against the sum over a single unpadded text."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from models import tiny
+
+from t2t.decode import score
+from t2t.models.base import Network
+from t2t.models.encoder_decoder import EncoderDecoderConfig
+
+PAIRS = [([5, 9, 3], [22, 8, 1]), ([7], [4, 1]), ([], [4, 4, 30, 6, 1]), ([11] * 6, [1])]
+
+
+def model(name: str) -> tuple[Network, dict]:
+    network = Network(tiny.CONFIGS[name])
+    return network, tiny.randomize(network.init(jax.random.key(1)), seed=2)
+
+
+@functools.partial(jax.jit, static_argnames="network")
+def log_probabilities(network: Network, params, batch):
+    return jax.nn.log_softmax(network.apply(params, batch).logits[0])
+
+
+def right_padded(row: list[int], length: int = 16) -> np.ndarray:
+    return np.array([row + [0] * (length - len(row))], np.int32)
+
+
+def one(network, params, inputs, targets, start_id) -> float:
+    """Natural log-probability of the targets, the obvious way."""
+    if isinstance(network.config, EncoderDecoderConfig):
+        batch = {
+            "encoder_input_tokens": right_padded(inputs),
+            "encoder_segment_ids": right_padded([1] * len(inputs)),
+            "decoder_input_tokens": right_padded([start_id, *targets[:-1]]),
+        }
+        scores = log_probabilities(network, params, batch)
+        return sum(float(scores[i, t]) for i, t in enumerate(targets))
+    read = ([] if start_id is None else [start_id]) + inputs + targets
+    batch = {"decoder_input_tokens": right_padded(read), "decoder_segment_ids": right_padded([1] * len(read))}
+    if network.config.prefix_attention:
+        num_marked = len(read) - len(targets)
+        batch["decoder_causal_attention"] = right_padded([1] * num_marked)
+    scores = log_probabilities(network, params, batch)
+    first = len(read) - len(targets)
+    return sum(float(scores[i - 1, read[i]]) for i in range(first, len(read)) if i > 0)
+
+
+@pytest.mark.parametrize("name", ["t5_1_0", "t5_1_1", "prefix_lm", "gpt2"])
+@pytest.mark.parametrize("start_id", [0, None])
+def test_sum_over_the_targets_alone(name, start_id):
+    network, params = model(name)
+    pairs = PAIRS if not isinstance(network.config, EncoderDecoderConfig) else [p for p in PAIRS if p[0]]
+    if start_id is None and isinstance(network.config, EncoderDecoderConfig):
+        with pytest.raises(ValueError, match="start_id"):
+            score.score(network, params, pairs, start_id=None)
+        return
+    found = score.score(network, params, pairs, start_id=start_id, batch_size=3)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, [one(network, params, *pair, start_id) for pair in pairs], rtol=1e-5)
+    means = score.score(network, params, pairs[:2], start_id=start_id, reduction="mean")
+    np.testing.assert_allclose(means, found[:2] / [len(targets) for _, targets in pairs[:2]], rtol=1e-6)
+
+
+def test_refusals_name_the_text_and_the_repair():
+    network, params = model("gpt2")
+    with pytest.raises(ValueError, match="text 1 has no token to score"):
+        score.score(network, params, [([5], [6]), ([], [6])], start_id=None)
+    with pytest.raises(ValueError, match="16 positions"):
+        score.score(network, params, [([5] * 10, [6] * 10)], start_id=None)
+    with pytest.raises(ValueError, match="reduction"):
+        score.score(network, params, [([5], [6])], start_id=None, reduction="max")
+    encoder, encoder_params = model("bert")
+    with pytest.raises(ValueError, match="left to right"):
+        score.score(encoder, encoder_params, [([5], [6])], start_id=None)
