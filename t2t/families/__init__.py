@@ -1,1 +1,81 @@
-"""Model families as data: presets, Hugging Face name tables, tokenizer kinds."""
+"""Model families as data: presets, Hugging Face name tables, config maps, tokenizer kinds.
+
+Every module of this package with a value `FAMILY` is a family; nothing else lists them.
+"""
+
+import difflib
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+from t2t import heads
+from t2t.hf import config_map, table
+from t2t.models import base
+
+
+@functools.cache
+def all_families() -> Mapping[str, config_map.Family]:
+    """Every family, by transformers' model_type, in alphabetical order of their files."""
+    modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    families = [module.FAMILY for module in modules if hasattr(module, "FAMILY")]
+    return {family.model_type: family for family in families}
+
+
+def by_model_type(model_type: str | None) -> config_map.Family:
+    """The family of a config.json's `model_type`."""
+    known = all_families()
+    if model_type not in known:
+        raise ValueError(f"config.json has model_type {model_type!r}; t2t knows {', '.join(sorted(known))}")
+    return known[model_type]
+
+
+def presets() -> tuple[str, ...]:
+    """Names of all published models, family by family."""
+    return tuple(name for family in all_families().values() for name in family.presets)
+
+
+def preset(name: str, *, head: heads.Head | None = None) -> Any:
+    """The config of a published model: bare, or with the head asked for.
+
+    Raises:
+      ValueError: an unknown name, or a head that the family does not have.
+    """
+    for family in all_families().values():
+        if name in family.presets:
+            return family.presets[name](head=head)
+    close = difflib.get_close_matches(name, presets(), n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else "`t2t presets` lists them."
+    raise ValueError(f"there is no preset {name!r}; {hint}")
+
+
+def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
+    """The tensors of a model as transformers' class for it names them."""
+    shapes = {path: tuple(leaf.shape) for path, leaf in table.flatten(base.Network(config).shapes()).items()}
+    return family.table.bind(shapes, base=config.head is not None)
+
+
+def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
+    """The family whose class of transformers computes what a config means, and its attributes in config.json.
+
+    Raises:
+      InexpressibleError: there is none; the message says for each family what stands against it.
+    """
+    reasons = []
+    for family in all_families().values():
+        try:
+            attributes = family.to_hf(config)
+            family.architecture(config)
+            names = {name for binding in bindings(family, config) for name in binding.written}
+            written = frozenset(name.removeprefix(family.table.base) for name in names)
+            lost = config_map.differences(config, family.from_hf(attributes, written))
+        except config_map.InexpressibleError as error:
+            reasons.append(f"{family.model_type}: {error}")
+            continue
+        if not lost:
+            return family, attributes
+        reasons.append(f"{family.model_type}: {'; '.join(lost[:6])}")
+    raise config_map.InexpressibleError(
+        "no class of transformers that t2t exports to computes what this model does:\n  " + "\n  ".join(reasons)
+    )

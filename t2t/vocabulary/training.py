@@ -61,8 +61,22 @@ def train_sentencepiece(
     except RuntimeError as error:
         raise ValueError(_explain(str(error), size=size, extras=extras)) from error
     return sentencepiece_model.SentencePieceVocabulary(
-        sentencepiece_model.with_pieces(model.getvalue(), sentinels=sentinels, mask=mask)
+        sentencepiece_model.with_pieces(_with_exact_scores(model.getvalue()), sentinels=sentinels, mask=mask)
     )
+
+
+def _with_exact_scores(model: bytes) -> bytes:
+    """The model with every score rounded to a multiple of 1/256, so that sums of scores are exact in any precision.
+
+    Equally good segmentations ("####" as ## # # or # ## #) then tie everywhere. With other scores the tie is broken by
+    rounding, which differs between SentencePiece (float32) and the tokenizers library (float64) that reads our exports.
+    """
+    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - needed here only
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    for piece in proto.pieces:
+        piece.score = round(piece.score * 256) / 256
+    return proto.SerializeToString(deterministic=True)
 
 
 def _explain(message: str, *, size: int, extras: int) -> str:

@@ -1,0 +1,287 @@
+"""BERT: bidirectional encoders with the norm after each residual, pretrained on masked words and next sentences.
+
+    bert-base-uncased, bert-base-cased, bert-large-uncased, bert-large-cased
+    bert-base-multilingual-cased, bert-base-multilingual-uncased
+    bert-l{2,4,6,8,10,12}-h{128,256,512,768}        the 24 smaller ones; bert-tiny, -mini, -small, -medium are l2-h128,
+                                                    l4-h256, l4-h512, l8-h512
+
+Reference: Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding,
+arXiv:1810.04805; Turc et al., Well-Read Students Learn Better, arXiv:1908.08962, for the smaller sizes.
+
+Differs: the activation is the exact GELU, as in transformers; Google's TensorFlow code has its tanh approximation, up
+to 5e-4 away.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from t2t import heads
+from t2t.hf import config_map
+from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table
+from t2t.models.encoder import EncoderConfig
+from t2t.nn.attention import AttentionConfig
+from t2t.nn.block import BlockConfig
+from t2t.nn.embed import EmbedConfig
+from t2t.nn.feed_forward import Activation, FeedForwardConfig
+from t2t.nn.heads import MaskedLanguageModelHead
+from t2t.nn.norm import LayerNorm
+from t2t.nn.positions.absolute import LearnedPositions
+from t2t.nn.stack import StackConfig
+
+_INITIALIZER = {"initializer_std": 0.02, "initializer": "truncated_normal"}
+"""Appendix A.2 of the paper and modeling.py of google-research/bert."""
+
+
+def bert(
+    *,
+    num_layers: int,
+    d_model: int,
+    num_heads: int,
+    d_ff: int,
+    vocab_size: int,
+    max_positions: int = 512,
+    num_types: int = 2,
+    activation: Activation = "gelu",
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    eps: float = 1e-12,
+) -> EncoderConfig:
+    """A BERT of any size, without a head but with the pooler."""
+    norm = LayerNorm(eps=eps)
+    block = BlockConfig(
+        norm=norm,
+        norm_position="post",
+        attention=AttentionConfig(
+            num_heads=num_heads,
+            head_dim=d_model // num_heads,
+            use_bias=True,
+            dropout=attention_dropout,
+            **_INITIALIZER,
+        ),
+        feed_forward=FeedForwardConfig(d_ff=d_ff, activation=activation, use_bias=True, **_INITIALIZER),
+        dropout=dropout,
+    )
+    return EncoderConfig(
+        embed=EmbedConfig(
+            vocab_size=vocab_size,
+            dim=d_model,
+            num_types=num_types,
+            position=LearnedPositions(max_positions=max_positions),
+            norm=norm,
+            dropout=dropout,
+            **_INITIALIZER,
+        ),
+        stack=StackConfig(num_layers=num_layers, d_model=d_model, pattern=(block,)),
+        pooler=True,
+    )
+
+
+def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
+    """The model with the head asked for: that of masked words, with the next-sentence classifier for PRETRAINING."""
+    if head is None:
+        return dataclasses.replace(config, head=None, pooler=True)
+    if not isinstance(head, heads.Pretraining | heads.MaskedLM):
+        raise ValueError(f"BERT has no head {head}; possible are None, PRETRAINING and MaskedLM()")
+    block = config.stack.blocks[0]
+    masked = MaskedLanguageModelHead(
+        activation=block.feed_forward.activation,
+        norm=block.norm,
+        next_sentence=head == heads.PRETRAINING,
+        **_INITIALIZER,
+    )
+    return dataclasses.replace(config, head=masked, pooler=masked.next_sentence)
+
+
+def _preset(*, num_layers: int, d_model: int, vocab_size: int = 30522, head: heads.Head | None = None) -> EncoderConfig:
+    """A published size: 64 values per head, a feed-forward four times as wide as the model."""
+    sizes = {"num_layers": num_layers, "d_model": d_model, "num_heads": d_model // 64, "d_ff": 4 * d_model}
+    return with_head(bert(vocab_size=vocab_size, **sizes), head)
+
+
+_BASE = functools.partial(_preset, num_layers=12, d_model=768)
+_LARGE = functools.partial(_preset, num_layers=24, d_model=1024)
+
+PRESETS = {
+    "bert-base-uncased": _BASE,
+    "bert-base-cased": functools.partial(_BASE, vocab_size=28996),
+    "bert-large-uncased": _LARGE,
+    "bert-large-cased": functools.partial(_LARGE, vocab_size=28996),
+    "bert-base-multilingual-cased": functools.partial(_BASE, vocab_size=119547),
+    "bert-base-multilingual-uncased": functools.partial(_BASE, vocab_size=105879),
+    "bert-tiny": functools.partial(_preset, num_layers=2, d_model=128),
+    "bert-mini": functools.partial(_preset, num_layers=4, d_model=256),
+    "bert-small": functools.partial(_preset, num_layers=4, d_model=512),
+    "bert-medium": functools.partial(_preset, num_layers=8, d_model=512),
+    **{
+        f"bert-l{num_layers}-h{d_model}": functools.partial(_preset, num_layers=num_layers, d_model=d_model)
+        for num_layers in (2, 4, 6, 8, 10, 12)
+        for d_model in (128, 256, 512, 768)
+    },
+}
+
+
+def _norm(ours: str, theirs: str) -> tuple[Entry, Entry]:
+    return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+
+
+def _dense(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
+    layout = LINEAR if inputs == 1 else LINEAR_2
+    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+
+
+_LAYER = "{base}encoder.layer.{i}"
+
+TABLE = Table(
+    base="bert.",
+    old_names=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
+    entries=(
+        Entry(
+            "embed/embedding",
+            "{base}embeddings.word_embeddings.weight",
+            MATRIX,
+            copies=("cls.predictions.decoder.weight",),
+        ),
+        Entry("embed/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
+        Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
+        *_norm("embed/norm", "{base}embeddings.LayerNorm"),
+        *_dense("encoder/{i}/attention/query", f"{_LAYER}.attention.self.query"),
+        *_dense("encoder/{i}/attention/key", f"{_LAYER}.attention.self.key"),
+        *_dense("encoder/{i}/attention/value", f"{_LAYER}.attention.self.value"),
+        *_dense("encoder/{i}/attention/out", f"{_LAYER}.attention.output.dense", inputs=2),
+        *_norm("encoder/{i}/attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+        *_dense("encoder/{i}/feed_forward/up", f"{_LAYER}.intermediate.dense"),
+        *_dense("encoder/{i}/feed_forward/down", f"{_LAYER}.output.dense"),
+        *_norm("encoder/{i}/feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+        *_dense("pooler", "{base}pooler.dense"),
+        *_dense("head/transform", "cls.predictions.transform.dense"),
+        *_norm("head/norm", "cls.predictions.transform.LayerNorm"),
+        Entry("head/kernel", "cls.predictions.decoder.weight", LINEAR),
+        Entry(
+            "head/bias",
+            "cls.predictions.bias",
+            VECTOR,
+            copies=("cls.predictions.decoder.bias",),
+            unless="head/kernel",
+        ),
+        # Of an untied model transformers 4 reads the first name and 5 the second, which alone it trains and saves with
+        # meaning: both are written, and the second counts where they differ.
+        Entry(
+            "head/bias",
+            "cls.predictions.decoder.bias",
+            VECTOR,
+            copies=("cls.predictions.bias",),
+            copies_with="head/kernel",
+            copies_may_differ=True,
+            needs="head/kernel",
+        ),
+        *_dense("head/next_sentence", "cls.seq_relationship"),
+    ),
+    ignored=(
+        Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
+        Ignored("*embeddings.token_type_ids", "a buffer of zeros that old files contain"),
+    ),
+)
+
+ATTRIBUTES = config_map.Attributes(
+    read={
+        "vocab_size": 30522,
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12,
+        "tie_word_embeddings": True,
+    },
+    fixed={"position_embedding_type": ("absolute", None), "is_decoder": (False,), "add_cross_attention": (False,)},
+    # The pooler_* numbers are those of the multilingual files: no code reads them.
+    ignored=frozenset({
+        "initializer_range", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+        "pooler_size_per_head", "pooler_type",
+    }),
+)  # fmt: skip
+
+
+def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
+    """The config of a BERT's config.json; which heads it has is read from the names of its tensors."""
+    config = bert(
+        num_layers=values["num_hidden_layers"],
+        d_model=values["hidden_size"],
+        num_heads=values["num_attention_heads"],
+        d_ff=values["intermediate_size"],
+        vocab_size=values["vocab_size"],
+        max_positions=values["max_position_embeddings"],
+        num_types=values["type_vocab_size"],
+        activation=config_map.activation(values["hidden_act"]),
+        dropout=float(values["hidden_dropout_prob"]),
+        attention_dropout=float(values["attention_probs_dropout_prob"]),
+        eps=values["layer_norm_eps"],
+    )
+    if any(name.startswith("cls.predictions.") for name in names):
+        next_sentence = "cls.seq_relationship.weight" in names
+        config = with_head(config, heads.PRETRAINING if next_sentence else heads.MaskedLM())
+        head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
+        config = dataclasses.replace(config, head=head)
+    return dataclasses.replace(config, pooler="pooler.dense.weight" in names)
+
+
+def _to_hf(config: Any) -> dict[str, Any]:
+    if not isinstance(config, EncoderConfig):
+        raise config_map.InexpressibleError("it is no encoder")
+    block, embed = config.stack.blocks[0], config.embed
+    if embed.position is None:
+        raise config_map.InexpressibleError("it has no table of absolute positions")
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.d_model,
+        "num_hidden_layers": config.stack.num_layers,
+        "num_attention_heads": block.attention.num_heads,
+        "intermediate_size": block.feed_forward.d_ff,
+        "hidden_act": config_map.ACTIVATIONS[block.feed_forward.activation],
+        "hidden_dropout_prob": float(block.dropout),
+        "attention_probs_dropout_prob": float(block.attention.dropout),
+        "max_position_embeddings": embed.position.max_positions,
+        "type_vocab_size": embed.num_types,
+        "layer_norm_eps": float(block.norm.eps),
+        "initializer_range": float(embed.initializer_std),
+        "is_decoder": False,
+        "add_cross_attention": False,
+        "tie_word_embeddings": config.head is None or config.head.tied,
+        "use_cache": True,
+    }
+
+
+def _architecture(config: EncoderConfig) -> str:
+    has = (config.head is not None, config.head is not None and config.head.next_sentence, config.pooler)
+    names = {
+        (False, False, True): "BertModel",
+        (True, False, False): "BertForMaskedLM",
+        (True, True, True): "BertForPreTraining",
+    }
+    if has not in names:
+        raise config_map.InexpressibleError(
+            "no class of transformers has exactly its parts; BertModel has a pooler and no head, BertForMaskedLM the "
+            "head of masked words alone, BertForPreTraining both and the next-sentence classifier"
+        )
+    return names[has]
+
+
+FAMILY = config_map.Family(
+    model_type="bert",
+    presets=PRESETS,
+    table=TABLE,
+    attributes=ATTRIBUTES,
+    from_hf=_from_hf,
+    to_hf=_to_hf,
+    architecture=_architecture,
+    with_head=with_head,
+    starts=("bos",),
+    ends=("eos",),
+    input_names=("input_ids", "token_type_ids", "attention_mask"),
+)

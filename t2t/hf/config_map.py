@@ -1,0 +1,158 @@
+"""What a family says about Hugging Face: which attributes of a config.json it reads, requires and ignores.
+
+A config.json is read strictly: an attribute that no list names might change numbers, so it is an error, and so is one
+whose value asks for something the family does not do. What is left out is left out by a decision that stands here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from t2t.hf import table
+from t2t.nn import stack
+
+IGNORED = frozenset({
+    # Where it comes from and how transformers runs it.
+    "_name_or_path", "_commit_hash", "_attn_implementation_autoset", "attn_implementation", "architectures",
+    "transformers_version", "torch_dtype", "dtype", "model_type", "name_or_path", "output_attentions",
+    "output_hidden_states", "output_past", "return_dict", "return_dict_in_generate", "torchscript", "use_bfloat16",
+    "use_cache", "gradient_checkpointing", "chunk_size_feed_forward", "tf_legacy_loss", "xla_device", "finetuning_task",
+    "tokenizer_class", "prefix", "use_return_dict", "is_encoder_decoder", "auto_map",
+    # Labels of heads that are read by their tensors, and dropout before such a head.
+    "id2label", "label2id", "num_labels", "problem_type", "classifier_dropout",
+    # How to generate: the settings of generation_config.json.
+    "pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
+    "forced_eos_token_id", "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
+    "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+    "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
+    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "remove_invalid_values",
+    "task_specific_params", "directionality",
+})  # fmt: skip
+"""Attributes of any config.json that say nothing about what a model computes from ids."""
+
+FIXED: Mapping[str, tuple[Any, ...]] = {
+    "quantization_config": (None,),
+    "pruned_heads": ({}, None),
+    "cross_attention_hidden_size": (None,),
+    "tie_encoder_decoder": (False, None),
+}
+"""Attributes of any config.json that must have one of these values where they are given."""
+
+
+class InexpressibleError(ValueError):
+    """A config that a Hugging Face class cannot express, and why."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attributes:
+    """The attributes of a family's config.json."""
+
+    read: Mapping[str, Any]  # name -> transformers' value where the file has none
+    fixed: Mapping[str, tuple[Any, ...]] = dataclasses.field(
+        default_factory=dict
+    )  # name -> values that may stand there
+    ignored: frozenset[str] = frozenset()
+
+    def values(self, config_json: Mapping[str, Any], *, ignore: Sequence[str] = ()) -> dict[str, Any]:
+        """The attributes the family reads, completed by transformers' defaults.
+
+        Args:
+          config_json: the parsed file.
+          ignore: further attributes that the caller knows to be without effect.
+
+        Raises:
+          ValueError: attributes that are unknown or ask for what the family does not do, every one of them.
+        """
+        fixed = {**FIXED, **self.fixed}
+        known = IGNORED | self.ignored | set(self.read) | set(fixed) | set(ignore)
+        unknown = [f"{name}={config_json[name]!r}" for name in sorted(set(config_json) - known)]
+        refused = [
+            f"{name}={config_json[name]!r} (possible: {', '.join(map(repr, possible))})"
+            for name, possible in fixed.items()
+            if name not in ignore and name in config_json and config_json[name] not in possible
+        ]
+        if unknown or refused:
+            raise ValueError(
+                f"config.json of a {config_json.get('model_type')!r} model cannot be carried over: "
+                + "; ".join(
+                    text
+                    for text in (
+                        f"unknown attributes {', '.join(unknown)}: name them in ignore_attributes if they do not "
+                        "change what the model computes"
+                        if unknown
+                        else "",
+                        f"attributes that t2t does not do: {', '.join(refused)}" if refused else "",
+                    )
+                    if text
+                )
+            )
+        return {name: config_json.get(name, default) for name, default in self.read.items()}
+
+
+ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+"""Activations by our name -> transformers' name."""
+
+_OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
+
+
+def activation(name: str) -> str:
+    """Our name of an activation that config.json names.
+
+    >>> activation("gelu_new")
+    'gelu_tanh'
+    """
+    known = {**{theirs: ours for ours, theirs in ACTIVATIONS.items()}, **_OTHER_NAMES}
+    if name not in known:
+        raise ValueError(f"config.json has the activation {name!r}; t2t has {', '.join(sorted(known))}")
+    return known[name]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Family:
+    """All that t2t knows of one family: the value `FAMILY` of its file in `t2t/families`."""
+
+    model_type: str
+    """transformers' name of the family."""
+    presets: Mapping[str, Callable[..., Any]]
+    """name -> function of `head` (a request of `t2t.heads`, or None) that returns the model's config."""
+    table: table.Table
+    """Names of tensors."""
+    attributes: Attributes
+    """Names in config.json."""
+    from_hf: Callable[[Mapping[str, Any], frozenset[str]], Any]
+    """(attributes, present names of tensors without the base prefix) -> config of the model they belong to."""
+    to_hf: Callable[[Any], dict[str, Any]]
+    """config -> attributes. Raises InexpressibleError; what `from_hf` of its result would show, it need not check."""
+    architecture: Callable[[Any], str]
+    """config -> name of transformers' class. Raises InexpressibleError where there is none."""
+    with_head: Callable[[Any, Any], Any]
+    """(config, request of `t2t.heads`) -> the config with that head."""
+    starts: tuple[str, ...] = ()
+    """Special tokens before every text, by role; "start" is what starts a decoder where a vocabulary has no bos."""
+    ends: tuple[str, ...] = ()
+    """Special tokens after every text, by role."""
+    input_names: tuple[str, ...] = ("input_ids", "attention_mask")
+    """What a tokenizer gives the model."""
+
+
+TRAINING_ONLY = frozenset({"dropout", "initializer", "initializer_std", "out_initializer_std", "remat"})
+"""Fields of configs that no forward pass without dropout depends on."""
+
+
+def differences(ours: Any, theirs: Any, *, path: str = "") -> list[str]:
+    """Where two configs compute differently: one line per field, training-only ones left out.
+
+    Stacks are compared block by block, however they divide their depth into prefix, pattern and suffix.
+    """
+    if type(ours) is not type(theirs) or not dataclasses.is_dataclass(ours):
+        return [] if ours == theirs else [f"{path}: {ours!r} here, {theirs!r} there"]
+    found = []
+    for field in dataclasses.fields(ours):
+        if field.name in TRAINING_ONLY | {"prefix", "pattern", "suffix"}:
+            continue
+        where = f"{path}.{field.name}" if path else field.name
+        found += differences(getattr(ours, field.name), getattr(theirs, field.name), path=where)
+    if isinstance(ours, stack.StackConfig):
+        for depth, (mine, other) in enumerate(zip(ours.blocks, theirs.blocks, strict=False)):
+            found += differences(mine, other, path=f"{path}.blocks[{depth}]")
+    return found

@@ -1,0 +1,217 @@
+"""From a config and parameters to a directory that transformers opens, versions 4.57 and 5 alike.
+
+Nothing of torch or transformers is needed. Tensors are written one at a time; shared ones once, under the name of the
+embedding; config.json has the types that transformers 5 insists on.
+
+Reference: transformers 5.24 and 4.57, whose differences the tests of `tests/hf` pin down.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t import families
+from t2t import vocabulary as vocabularies
+from t2t.hf import card as cards
+from t2t.hf import config_map, files, table, tokenizer
+
+TRANSFORMERS_VERSION = "5.24.0"
+"""The version that exports are tested with, besides 4.57.6."""
+
+MAX_SHARD_BYTES = 50 * 10**9
+"""transformers 5's default."""
+
+GENERATION = frozenset({
+    "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "do_sample", "temperature", "top_k",
+    "top_p", "length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "num_return_sequences",
+})  # fmt: skip
+"""What may be asked of generation_config.json besides special tokens."""
+
+
+def export(
+    directory: str | os.PathLike,
+    *,
+    config: Any,
+    params: Mapping[str, Any],
+    vocabulary: vocabularies.Vocabulary | None = None,
+    card: cards.Card | None = None,
+    generation: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+) -> list[str]:
+    """Write a Hugging Face directory; returns the names of its files.
+
+    Args:
+      directory: made if missing; tensors of an earlier export in it are replaced.
+      config: of the model.
+      params: a tree of arrays, or of anything that NumPy reads as one (memory maps are read one at a time).
+      vocabulary: whose ids the model was trained with; None writes no tokenizer.
+      card: what README.md says about the training.
+      generation: settings of generation_config.json, such as max_new_tokens and num_beams.
+      dtype: float32, bfloat16 or float16.
+      max_shard_bytes: above this size the tensors are divided among files.
+
+    Raises:
+      InexpressibleError: no class of transformers computes what this model does; says why.
+      ValueError: a vocabulary that is larger than the embedding, or settings that do not go together.
+    """
+    if dtype not in files.DTYPES:
+        raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
+    family, attributes = families.expressing(config)
+    architecture = family.architecture(config)
+    if vocabulary is not None and vocabulary.size > config.vocab_size:
+        raise ValueError(
+            f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
+            "this is not the vocabulary the model was trained with"
+        )
+    config_json = _config_json(config, family, attributes, architecture, vocabulary, dtype)
+    generation_json = _generation_json(config_json, architecture, generation)
+    tensors = _tensors(families.bindings(family, config), params)
+
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    written = files.write(directory, tensors, dtype=dtype, max_shard_bytes=max_shard_bytes)
+    texts = {"config.json": json.dumps(config_json, indent=2, sort_keys=True) + "\n"}
+    if generation_json is not None:
+        texts["generation_config.json"] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
+    if vocabulary is not None:
+        written += _write_tokenizer(directory, vocabulary, family, config)
+    texts["README.md"] = cards.render(
+        card or cards.Card(name=directory.resolve().name),
+        architecture=architecture,
+        parameters=sum(math.prod(np.shape(leaf)) for leaf in table.flatten(params).values()),
+        dtype=dtype,
+        has_tokenizer=vocabulary is not None,
+        mask_token=_mask_token(directory) if vocabulary is not None else None,
+        notes=_notes(config_json, vocabulary),
+    )
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return sorted([*written, *texts])
+
+
+def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> list[files.Tensor]:
+    """What to write, in an order in which every parameter is asked for without a pause."""
+    leaves = table.flatten(params)
+    expected = {slot.path for binding in bindings for slot in binding.slots}
+    if set(leaves) != expected:
+        raise ValueError(
+            f"the parameters are not those of the config: missing {sorted(expected - set(leaves))}, "
+            f"unknown {sorted(set(leaves) - expected)}"
+        )
+    held: dict[str, np.ndarray] = {}
+
+    def get(binding: table.Binding) -> np.ndarray:
+        for path in set(held) - {slot.path for slot in binding.slots}:
+            del held[path]
+        parts = []
+        for slot in binding.slots:
+            if slot.path not in held:
+                held[slot.path] = np.asarray(leaves[slot.path])
+            leaf = held[slot.path]
+            parts.append(leaf if slot.index is None else leaf[slot.index])
+        return binding.join(parts)
+
+    return [
+        files.Tensor(name, binding.shape, lambda binding=binding: get(binding))
+        for binding in bindings
+        for name in binding.written
+    ]
+
+
+def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
+    """Attributes for the special ids; without a vocabulary those of t2t's own vocabularies."""
+    pad, bos, eos = (0, None, 1) if vocabulary is None else (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id)
+    ids = {"pad_token_id": pad, "bos_token_id": bos, "eos_token_id": eos}
+    if hasattr(config, "decoder"):
+        ids["decoder_start_token_id"] = start_id(vocabulary)
+    elif not hasattr(config, "pooler"):
+        ids["bos_token_id"] = start_id(vocabulary)
+    return ids
+
+
+def start_id(vocabulary: vocabularies.Vocabulary | None) -> int | None:
+    """The id that starts a decoder: bos, else padding, as in T5."""
+    if vocabulary is None:
+        return 0
+    return vocabulary.pad_id if vocabulary.bos_id is None else vocabulary.bos_id
+
+
+def _config_json(
+    config: Any,
+    family: config_map.Family,
+    attributes: Mapping[str, Any],
+    architecture: str,
+    vocabulary: vocabularies.Vocabulary | None,
+    dtype: str,
+) -> dict[str, Any]:
+    return {
+        "model_type": family.model_type,
+        "architectures": [architecture],
+        "transformers_version": TRANSFORMERS_VERSION,
+        "dtype": dtype,
+        "torch_dtype": dtype,
+        **_special_ids(config, vocabulary),
+        **attributes,
+    }
+
+
+def _generation_json(
+    config_json: Mapping[str, Any], architecture: str, generation: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """The content of generation_config.json, None for models that do not generate."""
+    if not architecture.endswith(("ForConditionalGeneration", "LMHeadModel")):
+        if generation:
+            raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(generation)}")
+        return None
+    settings = dict(generation or {})
+    if unknown := sorted(set(settings) - GENERATION):
+        raise ValueError(f"generation has {', '.join(unknown)}; possible are {', '.join(sorted(GENERATION))}")
+    if settings.get("num_beams", 1) == 1 and settings.get("early_stopping"):
+        raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
+    if not settings.get("do_sample") and {"temperature", "top_k", "top_p"} & set(settings):
+        raise ValueError("generation has temperature, top_k or top_p without do_sample=True, which has no effect")
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+    special = {name: config_json[name] for name in names if config_json.get(name) is not None}
+    return {"transformers_version": TRANSFORMERS_VERSION, **special, **settings}
+
+
+def _write_tokenizer(
+    directory: Path, vocabulary: vocabularies.Vocabulary, family: config_map.Family, config: Any
+) -> list[str]:
+    roles = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "start": start_id(vocabulary)}
+    embed = config.embed
+    return tokenizer.write(
+        directory,
+        vocabulary,
+        before=[roles[role] for role in family.starts if roles[role] is not None],
+        after=[roles[role] for role in family.ends if roles[role] is not None],
+        input_names=family.input_names,
+        max_length=None if embed.position is None else embed.position.max_positions,
+        padding_side="left" if "start" in family.starts else "right",
+    )
+
+
+def _mask_token(directory: Path) -> str | None:
+    return json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8")).get("mask_token")
+
+
+def _notes(config_json: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> list[str]:
+    """What a user of the exported model has to know."""
+    notes = []
+    if config_json.get("num_decoder_layers", 0) > config_json.get("num_layers", 0):
+        notes.append(
+            "The decoder has more layers than the encoder: pass `use_cache=False` to `generate`, whose cache is made "
+            "for as many layers as the encoder has."
+        )
+    if vocabulary is not None and vocabulary.size < config_json["vocab_size"]:
+        notes.append(
+            f"The embedding has {config_json['vocab_size']} rows for {vocabulary.size} ids; the others are unused. Do "
+            "not shrink it to the size of the tokenizer."
+        )
+    return notes

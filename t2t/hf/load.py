@@ -1,0 +1,196 @@
+"""From a Hugging Face directory to a config and parameters: config.json and safetensors, without torch.
+
+Every tensor and every attribute is accounted for: what the family's lists do not read or ignore is an error, and so is
+a parameter the files do not hold, unless the caller asks for another head or names it.
+"""
+
+import dataclasses
+import fnmatch
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from t2t import families, heads
+from t2t.hf import config_map, files, table
+from t2t.models import base
+
+VOCABULARY_FILES = (
+    "tokenizer.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "vocab.txt", "vocab.json",
+)  # fmt: skip
+"""Files that hold a vocabulary, the most complete first."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HuggingFaceCheckpoint:
+    """A Hugging Face directory understood: its config, and its parameters to be read one at a time."""
+
+    directory: Path
+    family: config_map.Family
+    config: Any
+    vocabulary: Path | None
+    """The directory, where it holds files of a vocabulary."""
+    dropped: tuple[str, ...]
+    """Tensors of the files that the model does not hold, by request of the caller."""
+    fresh: tuple[str, ...]
+    """Parameters that the files do not hold, to be initialised, by request of the caller."""
+    _reader: files.TensorReader
+    _bindings: tuple[table.Binding, ...]
+    _names: Mapping[str, str]  # key of a binding -> name in the files
+    _shapes: Mapping[str, table.Shape]
+
+    def leaves(self, *, dtype: str = "float32") -> Iterator[tuple[str, np.ndarray]]:
+        """Path and value of every parameter but the fresh ones; no more than one is held in memory."""
+        slots: dict[str, list[tuple[table.Binding, int, int | None]]] = {}
+        for binding in self._bindings:
+            for position, slot in enumerate(binding.slots):
+                slots.setdefault(slot.path, []).append((binding, position, slot.index))
+        for path, held in slots.items():
+            if path in self.fresh:
+                continue
+            leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
+            for binding, position, index in held:
+                leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+            yield path, leaf
+
+    def params(self, *, dtype: str = "float32", seed: int = 0) -> dict[str, Any]:
+        """All parameters as a tree, the fresh ones drawn from `seed`."""
+        leaves = dict(self.leaves(dtype=dtype))
+        if self.fresh:
+            drawn = table.flatten(jax.jit(base.Network(self.config).init)(jax.random.key(seed)))
+            leaves |= {path: np.asarray(drawn[path], files.DTYPES[dtype]) for path in self.fresh}
+        return table.unflatten(leaves)
+
+
+def open_directory(
+    directory: str | os.PathLike,
+    *,
+    head: heads.Head | None = None,
+    drop: Sequence[str] = (),
+    fresh: Sequence[str] = (),
+    ignore_attributes: Sequence[str] = (),
+) -> HuggingFaceCheckpoint:
+    """Understand a Hugging Face directory; reads config.json and the headers of the tensor files, no tensor.
+
+    Args:
+      directory: holds config.json and model.safetensors, or an index and its shards.
+      head: the head the model shall have; None is the one of the files. With another head, tensors of the old one are
+        left out and parameters of the new one are fresh.
+      drop: patterns of further tensors to leave out.
+      fresh: patterns of parameters to initialise instead of reading.
+      ignore_attributes: attributes of config.json known to be without effect.
+
+    Raises:
+      FileNotFoundError: no config.json or no tensors.
+      ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
+        a tensor, shapes that differ: each one is listed.
+    """
+    directory = Path(directory)
+    config_json = read_config(directory)
+    family = families.by_model_type(config_json.get("model_type"))
+    values = family.attributes.values(config_json, ignore=ignore_attributes)
+    reader = files.TensorReader(directory)
+    names = _canonical(family.table, reader.names)
+    has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
+    config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
+    if head is not None:
+        config = family.with_head(config, head)
+    shapes = {path: tuple(leaf.shape) for path, leaf in table.flatten(base.Network(config).shapes()).items()}
+    bindings = family.table.bind(shapes, base=has_base)
+    accounts = _Accounts(family.table, reader, names, bindings)
+    accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
+    return HuggingFaceCheckpoint(
+        directory=directory,
+        family=family,
+        config=config,
+        vocabulary=directory if any((directory / name).exists() for name in VOCABULARY_FILES) else None,
+        dropped=tuple(sorted(accounts.dropped)),
+        fresh=tuple(sorted(accounts.fresh)),
+        _reader=reader,
+        _bindings=bindings,
+        _names=accounts.sources,
+        _shapes=shapes,
+    )
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The parsed config.json of a directory."""
+    path = directory / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{directory} is no Hugging Face directory: it has no config.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _canonical(names: table.Table, keys: frozenset[str]) -> dict[str, str]:
+    """Present name -> name in the files, for all tensors that the family does not ignore."""
+    found: dict[str, str] = {}
+    for key in sorted(keys):
+        if names.ignores(key):
+            continue
+        name = names.canonical(key)
+        if name in found:
+            raise ValueError(f"the tensors {found[name]} and {key} are the same under an old and a new name")
+        found[name] = key
+    return found
+
+
+class _Accounts:
+    """Which tensor each binding is read from, and what is left over on either side."""
+
+    def __init__(self, names: table.Table, reader: files.TensorReader, present: dict[str, str], bindings):
+        self._table, self._reader = names, reader
+        self.sources: dict[str, str] = {}
+        self.missing: dict[str, tuple[str, ...]] = {}  # key -> paths
+        self.wrong: list[str] = []
+        left = dict(present)
+        for binding in bindings:
+            held = [left.pop(name) for name in (binding.key, *binding.copies) if name in left]
+            if not held:
+                self.missing[binding.key] = tuple(slot.path for slot in binding.slots)
+                continue
+            self.sources[binding.key] = held[0]
+            self._compare(binding, held)
+        self.unused = sorted(left.values())
+        self.dropped: set[str] = set()
+        self.fresh: set[str] = set()
+
+    def _compare(self, binding: table.Binding, held: list[str]) -> None:
+        """Note a shape that differs, and copies of a shared tensor that are not copies."""
+        if self._reader.shape(held[0]) != binding.shape:
+            self.wrong.append(f"{held[0]} has shape {self._reader.shape(held[0])}, config.json means {binding.shape}")
+            return
+        copies = () if binding.copies_may_differ else held[1:]
+        first = self._reader(held[0]) if copies else None
+        for copy in copies:
+            if not np.array_equal(first, self._reader(copy)):
+                self.wrong.append(f"{copy} differs from {held[0]}, but config.json says that they are shared")
+
+    def settle(self, *, drop: Sequence[str], fresh: Sequence[str], other_head: bool, where: str) -> None:
+        """Apply what the caller asked to leave out and to initialise; raises for the rest."""
+
+        def asked(name: str, patterns: Sequence[str]) -> bool:
+            return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+        self.dropped = {
+            k for k in self.unused if asked(k, drop) or (other_head and self._table.knows(self._table.canonical(k)))
+        }
+        lacking = []
+        for key, paths in self.missing.items():
+            of_head = other_head and all(path.startswith(("head/", "pooler/")) for path in paths)
+            self.fresh |= {path for path in paths if of_head or asked(path, fresh)}
+            lacking += [f"{path} ({key})" for path in paths if path not in self.fresh]
+        unused = [key for key in self.unused if key not in self.dropped]
+        problems = [
+            f"tensors without a place in the model: {', '.join(unused)}" if unused else "",
+            f"parameters without a tensor: {', '.join(lacking)}" if lacking else "",
+            f"tensors that do not fit: {'; '.join(self.wrong)}" if self.wrong else "",
+        ]
+        if any(problems):
+            raise ValueError(
+                f"{where} does not match its config.json. " + ". ".join(p for p in problems if p) + ". "
+                "Ask for another head, or name tensors to leave out (drop) and parameters to initialise (fresh)."
+            )

@@ -1,0 +1,285 @@
+"""Reversible tables between t2t's parameter paths and the tensor names of Hugging Face checkpoints.
+
+A table is a tuple of entries, each read in both directions:
+
+    Entry("encoder/{i}/attention/out/kernel", "{base}encoder.layer.{i}.attention.output.dense.weight", LINEAR_2)
+
+`{i}` is the depth of a block: it stands for `prefix_0`, ..., `layers_j` (a slice of a stacked leaf) and `suffix_0`, ...
+alike, so that no entry knows how a stack is laid out. `{base}` is the prefix a model with a head puts before the names
+of its base model (`bert.`); it is absent in a bare model. Which entries hold is decided by the shapes of the model: a
+table may name leaves that a configuration lacks (a pooler, an untied head), but every leaf needs an entry.
+
+The design of one table read both ways follows curated-transformers (`curated_transformers/util/hf.py`).
+"""
+
+import collections
+import dataclasses
+import fnmatch
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a parameter of ours lies in a file.
+
+    Ours has any number of axes, the first `inputs` of which are inputs; a file keeps one axis of inputs and one of
+    outputs, in torch's `Linear` transposed to [outputs, inputs]. Without inputs a vector is left.
+    """
+
+    inputs: int
+    transposed: bool = False
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> LINEAR.shape((768, 12, 64))
+        (768, 768)
+        """
+        if self.inputs == 0:
+            return (math.prod(ours),)
+        sizes = math.prod(ours[: self.inputs]), math.prod(ours[self.inputs :])
+        return sizes[::-1] if self.transposed else sizes
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file; a view where possible."""
+        if self.transposed:
+            return array.reshape(self.shape(array.shape)[::-1]).T
+        return array.reshape(self.shape(array.shape))
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as the parameter of shape `shape` that it holds."""
+        return (array.T if self.transposed else array).reshape(shape)
+
+    @property
+    def output_axis(self) -> int:
+        """Axis of the file's tensor along which several parameters with common inputs are joined."""
+        return 0 if self.inputs == 0 or self.transposed else 1
+
+
+VECTOR = Layout(inputs=0)
+"""Biases and scales, whatever their axes here."""
+MATRIX = Layout(inputs=1)
+"""[inputs, outputs] as here: embeddings, and the kernels of GPT's `Conv1D`."""
+MATRIX_2 = Layout(inputs=2)
+"""As MATRIX, of a kernel whose inputs are heads and head_dim."""
+LINEAR = Layout(inputs=1, transposed=True)
+"""Kernels of torch's `Linear`: [outputs, inputs]."""
+LINEAR_2 = Layout(inputs=2, transposed=True)
+"""As LINEAR, of a kernel whose inputs are heads and head_dim."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One tensor of a checkpoint and the parameter, or the parameters joined along the outputs, that it holds.
+
+    `copies` are further names under which checkpoints hold the same tensor (tied weights): accepted on import when
+    equal (or `copies_may_differ`: then `theirs` counts), and not written, except to models that have the parameter
+    `copies_with`. `needs` and `unless` are parameters that a block (or the model) must have, or lack, for the entry to
+    hold.
+    """
+
+    ours: str | tuple[str, ...]
+    theirs: str
+    layout: Layout
+    copies: tuple[str, ...] = ()
+    copies_with: str | None = None
+    copies_may_differ: bool = False
+    needs: str | None = None
+    unless: str | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Patterns of the parameters that lie in the tensor, in order."""
+        return (self.ours,) if isinstance(self.ours, str) else self.ours
+
+
+@dataclasses.dataclass(frozen=True)
+class Ignored:
+    """A tensor that checkpoints may hold and that no model needs, and why: the listed decision to leave it out."""
+
+    theirs: str  # fnmatch pattern
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """One block's share of a parameter: all of it, or one index of the leading axis of a stacked one."""
+
+    path: str
+    index: int | None
+    shape: Shape  # of the share
+
+
+@dataclasses.dataclass(frozen=True)
+class Binding:
+    """An entry applied to one model: this tensor holds these slots."""
+
+    key: str
+    slots: tuple[Slot, ...]
+    layout: Layout
+    copies: tuple[str, ...]
+    copies_may_differ: bool
+    written: tuple[str, ...]  # the names under which the tensor is exported
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the tensor in a checkpoint."""
+        shapes = [list(self.layout.shape(slot.shape)) for slot in self.slots]
+        axis = self.layout.output_axis
+        return tuple(sum(s[axis] for s in shapes) if a == axis else n for a, n in enumerate(shapes[0]))
+
+    def join(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """The tensor made of one array per slot."""
+        parts = [self.layout.to_theirs(array) for array in arrays]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.layout.output_axis)
+
+    def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
+        """What slot number `position` holds of the tensor."""
+        axis = self.layout.output_axis
+        ends = np.cumsum([self.layout.shape(slot.shape)[axis] for slot in self.slots])
+        index = [slice(None)] * tensor.ndim
+        index[axis] = slice(ends[position - 1] if position else 0, ends[position])
+        return self.layout.to_ours(tensor[tuple(index)], self.slots[position].shape)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """All entries of a family, what it ignores, and the prefix of its base model."""
+
+    entries: tuple[Entry, ...]
+    ignored: tuple[Ignored, ...] = ()
+    base: str = ""  # with its dot, e.g. "bert."
+    old_names: tuple[tuple[str, str], ...] = ()  # endings of names of old checkpoints, and what they are now
+
+    def bind(self, shapes: Mapping[str, Shape], *, base: bool) -> tuple[Binding, ...]:
+        """The tensors of a model with these parameters, with or without the base prefix.
+
+        Args:
+          shapes: path -> shape of every parameter.
+          base: whether names carry the prefix of the base model.
+
+        Raises:
+          ValueError: parameters that no entry, or more than one, is about.
+        """
+        prefix = self.base if base else ""
+        bindings = [binding for entry in self.entries for binding in _bind(entry, shapes, prefix)]
+        keys = {binding.key for binding in bindings}
+        bindings = [dataclasses.replace(b, copies=tuple(c for c in b.copies if c not in keys)) for b in bindings]
+        held = collections.Counter((slot.path, slot.index) for binding in bindings for slot in binding.slots)
+        lacking = sorted(set(shapes) - {path for path, _ in held})
+        twice = sorted({path for (path, _), times in held.items() if times > 1})
+        if lacking or twice:
+            raise ValueError(
+                f"the name table of {self.base or 'this family'} does not fit the model: parameters without an entry "
+                f"{lacking}, parameters with several entries {twice}"
+            )
+        return tuple(bindings)
+
+    def canonical(self, key: str) -> str:
+        """The present name of a tensor, with the base prefix kept or left out as in `key`."""
+        for old, new in self.old_names:
+            if key.endswith(old):
+                return key.removesuffix(old) + new
+        return key
+
+    def ignores(self, key: str) -> bool:
+        """Whether leaving out the tensor `key` is a listed decision."""
+        return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in self.ignored)
+
+    def knows(self, key: str) -> bool:
+        """Whether any entry could be about the tensor `key`: it belongs to the family, if not to this model."""
+        names = [name for entry in self.entries for name in (entry.theirs, *entry.copies)]
+        return any(_pattern(name.replace("{base}", base)).fullmatch(key) for name in names for base in ("", self.base))
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(re.escape(name).replace(re.escape("{i}"), r"\d+"))
+
+
+def _bind(entry: Entry, shapes: Mapping[str, Shape], prefix: str) -> Iterator[Binding]:
+    """The tensors an entry describes in a model: none, one, or one for each block."""
+    depths = [list(_slots(part, shapes)) for part in entry.parts]
+    if not any(depths):
+        return
+    if len({tuple(depth for depth, _ in found) for found in depths}) > 1:
+        raise ValueError(f"{entry.theirs} joins {entry.parts}, of which the model has only some")
+    needed = None if entry.needs is None else {depth for depth, _ in _slots(entry.needs, shapes)}
+    excluded = set() if entry.unless is None else {depth for depth, _ in _slots(entry.unless, shapes)}
+    for place in zip(*depths, strict=True):
+        depth = place[0][0]
+        if depth in excluded or (needed is not None and depth not in needed):
+            continue
+        name = entry.theirs.replace("{base}", prefix)
+        copies = tuple(copy.replace("{base}", prefix).replace("{i}", str(depth)) for copy in entry.copies)
+        key = name.replace("{i}", str(depth))
+        written = (key, *copies) if entry.copies_with in shapes else (key,)
+        slots = tuple(slot for _, slot in place)
+        yield Binding(key, slots, entry.layout, copies, entry.copies_may_differ, written)
+
+
+def _slots(pattern: str, shapes: Mapping[str, Shape]) -> Iterator[tuple[int, Slot]]:
+    """Depth and slot of every share of the parameters that a pattern of ours means."""
+    if "{i}" not in pattern:
+        if pattern in shapes:
+            yield 0, Slot(pattern, None, shapes[pattern])
+        return
+    stack, rest = pattern.split("{i}/")
+    for depth, (block, index) in enumerate(blocks(shapes, stack)):
+        path = f"{stack}{block}/{rest}"
+        if path in shapes:
+            yield depth, Slot(path, index, shapes[path] if index is None else shapes[path][1:])
+
+
+def blocks(shapes: Mapping[str, Shape], stack: str) -> list[tuple[str, int | None]]:
+    """Name and index of every block of a stack, in order of depth.
+
+    >>> blocks({"encoder/layers_0/a": (2, 5), "encoder/layers_1/a": (2, 5), "encoder/suffix_0/a": (5,)}, "encoder/")
+    [('layers_0', 0), ('layers_1', 0), ('layers_0', 1), ('layers_1', 1), ('suffix_0', None)]
+    """
+    sizes = {
+        path.removeprefix(stack).split("/")[0]: shape[0] for path, shape in shapes.items() if path.startswith(stack)
+    }
+
+    def named(kind: str) -> list[str]:
+        return [f"{kind}_{k}" for k in range(len(sizes)) if f"{kind}_{k}" in sizes]
+
+    pattern = named("layers")
+    repeats = sizes[pattern[0]] if pattern else 0
+    scanned: list[tuple[str, int | None]] = [(name, k) for k in range(repeats) for name in pattern]
+    return [(name, None) for name in named("prefix")] + scanned + [(name, None) for name in named("suffix")]
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Leaves of a tree of dictionaries by path.
+
+    >>> flatten({"a": {"b": 1}, "c": 2})
+    {'a/b': 1, 'c': 2}
+    """
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        path = f"{prefix}{name}"
+        leaves |= flatten(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
+    return leaves
+
+
+def unflatten(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree of dictionaries whose leaves have these paths.
+
+    >>> unflatten({"a/b": 1, "c": 2})
+    {'a': {'b': 1}, 'c': 2}
+    """
+    tree: dict[str, Any] = {}
+    for path, value in leaves.items():
+        *above, name = path.split("/")
+        node = tree
+        for part in above:
+            node = node.setdefault(part, {})
+        node[name] = value
+    return tree

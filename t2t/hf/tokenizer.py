@@ -1,0 +1,139 @@
+"""The tokenizer files of an exported model: tokenizer.json, what transformers reads beside it, the vocabulary's own.
+
+tokenizer.json is the truth. tokenizer_config.json names the class that reads it and no other, since the families' own
+classes rebuild their tokenizer from the vocabulary alone in transformers 5 and give other ids.
+
+Differs: "</s>", "<pad>" and "<unk>" written in a text are these tokens in transformers and ordinary text in t2t.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t import vocabulary as vocabularies
+from t2t.hf import conversion
+
+_T5_SENTINELS = 100
+
+
+def write(
+    directory: Path,
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    before: Sequence[int],
+    after: Sequence[int],
+    input_names: Sequence[str],
+    max_length: int | None = None,
+    padding_side: str = "right",
+) -> list[str]:
+    """Write all tokenizer files of an exported model; returns their names.
+
+    Args:
+      directory: exists.
+      vocabulary: whose ids the model was trained with.
+      before: ids that come before every text, such as [CLS].
+      after: ids that come after every text, such as </s>.
+      input_names: what the tokenizer gives the model (transformers' `model_input_names`).
+      max_length: most tokens the model takes; None where any number is possible.
+      padding_side: "right", or "left" for models that generate from the end of the text.
+    """
+    pieces = vocabulary.pieces()
+    special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
+    definition = tokenizer_json(vocabulary, before=before, after=after)
+    names = {token["id"]: token["content"] for token in definition["added_tokens"]}
+    tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
+    if "token_type_ids" in input_names and special["bos"] is not None and special["eos"] is not None:
+        tokens |= {"cls_token": tokens["bos_token"], "sep_token": tokens["eos_token"]}
+        del tokens["bos_token"], tokens["eos_token"]
+    additional = {"additional_special_tokens": [names[i] for i in vocabulary.sentinels]} if vocabulary.sentinels else {}
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": list(input_names),
+        "padding_side": padding_side,
+        "truncation_side": "right",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": max_length if max_length is not None else int(1e30),
+        **tokens,
+        **additional,
+    }
+    written = {
+        "tokenizer.json": _text(definition),
+        "tokenizer_config.json": _text(config),
+        "special_tokens_map.json": _text({**tokens, **additional}),
+        **_own_files(vocabulary, definition),
+    }
+    for name, content in written.items():
+        (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return list(written)
+
+
+def tokenizer_json(
+    vocabulary: vocabularies.Vocabulary, *, before: Sequence[int] = (), after: Sequence[int] = ()
+) -> dict[str, Any]:
+    """The content of tokenizer.json of a vocabulary, with ids that come before and after every text.
+
+    A vocabulary that is such a file keeps what it says about that.
+    """
+    if isinstance(vocabulary, vocabularies.TokenizerVocabulary):
+        definition = json.loads(vocabulary.definition)
+        if definition.get("post_processor"):
+            return definition
+    elif isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
+        definition = conversion.from_sentencepiece(vocabulary)
+    else:
+        definition = conversion.from_bytes(vocabulary)
+    return {**definition, "post_processor": _template(definition, before, after)}
+
+
+def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
+    """The post-processor that puts ids around every text, and again after the second one of a pair."""
+    if not before and not after:
+        return None
+    names = {token["id"]: token["content"] for token in definition["added_tokens"]}
+
+    def special(ids: Sequence[int], type_id: int) -> list[dict]:
+        return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids]
+
+    first = [*special(before, 0), {"Sequence": {"id": "A", "type_id": 0}}, *special(after, 0)]
+    second = [{"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
+    used = {names[i]: i for i in (*before, *after)}
+    return {
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": [*first, *second],
+        "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in used.items()},
+    }
+
+
+def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) -> dict[str, bytes | str]:
+    """The files by which programs without the tokenizers library know the vocabulary."""
+    if isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
+        return {"spiece.model": _without_sentinels(vocabulary)}
+    model = definition["model"]
+    if model["type"] == "WordPiece":
+        return {"vocab.txt": "".join(f"{piece}\n" for piece in vocabulary.pieces())}
+    if model["type"] == "BPE" and definition["pre_tokenizer"]["type"] == "ByteLevel" and model["merges"]:
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        vocab = json.dumps(model["vocab"], ensure_ascii=False)
+        return {"vocab.json": vocab, "merges.txt": "#version: 0.2\n" + "".join(f"{merge}\n" for merge in merges)}
+    return {}
+
+
+def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> bytes:
+    """The SentencePiece model as T5's readers (seqio, t5x, transformers 4) expect it: they add the 100 sentinels.
+
+    A model with another number of sentinels keeps them.
+    """
+    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415
+
+    expected = tuple(range(vocabulary.size - 1, vocabulary.size - 1 - _T5_SENTINELS, -1))
+    if vocabulary.sentinels != expected:
+        return vocabulary.model
+    proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    del proto.pieces[-_T5_SENTINELS:]
+    return proto.SerializeToString(deterministic=True)
+
+
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
