@@ -12,7 +12,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import seqio
@@ -152,7 +152,7 @@ class Corruption(LatePreprocessor):
             made = bound.example({self.feature: tokens}, corruption.example_rng(seed, 0, int(index)))
             return [made[name] for name in bound.names]
 
-        def make(index: tf.Tensor, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        def make(index: tf.Tensor, features: dict[str, Any]) -> dict[str, Any]:
             made = tf.numpy_function(run, [index, features[self.feature]], [tf.int32] * len(bound.names))
             return {**features, **{name: tf.ensure_shape(m, [None]) for name, m in zip(bound.names, made, strict=True)}}
 

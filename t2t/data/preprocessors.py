@@ -10,6 +10,7 @@ Supervised tasks end with `seqio.preprocessors.append_eos_after_trim` instead.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import seqio
@@ -52,7 +53,7 @@ class TextToText:
     def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """As a seqio preprocessor."""
 
-        def apply(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        def apply(features: dict[str, Any]) -> dict[str, Any]:
             inputs = tf.strings.join([self.prefix, features[self.inputs]])
             return {"inputs": inputs, "targets": features[self.targets]}
 
@@ -72,7 +73,7 @@ def tokenize(dataset: tf.data.Dataset, output_features: Features, copy_pretokeni
     if wrong := [name for name in names if spec[name].shape.rank != 0]:
         raise ValueError(f"features {wrong} are lists of strings; tokenize takes one string each")
 
-    def apply(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def apply(features: dict[str, Any]) -> dict[str, Any]:
         out = dict(features)
         for name in names:
             out[name] = _encode(features[name], output_features[name].vocabulary)
@@ -82,7 +83,7 @@ def tokenize(dataset: tf.data.Dataset, output_features: Features, copy_pretokeni
 
     dense = {name: (1 if name in names else s.shape.rank) for name, s in spec.items()}
 
-    def reshape(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def reshape(features: dict[str, Any]) -> dict[str, Any]:
         # Slices of ragged tensors carry a ragged type without ragged dimensions, which seqio does not take.
         return {k: tf.ensure_shape(v, [None]) if dense.get(k) == 1 else v for k, v in features.items()}
 
