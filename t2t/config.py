@@ -150,7 +150,9 @@ class Experiment:
     init: str | None = None
     """Run, checkpoint, model or Hugging Face directory whose parameters the run starts from."""
     vocabulary: str | None = None
-    """Directory or file of the vocabulary; None takes the one of `init`, or bytes where there is none."""
+    """Directory or file of the vocabulary; None takes the one of `init`, else makes one (`vocabulary_size`)."""
+    vocabulary_size: int | None = None
+    """Ids of a SentencePiece vocabulary trained on the run's own text where none is given; None takes bytes."""
     data: Data
     # An objective of t2t.objectives.
     objective: Any
@@ -165,6 +167,7 @@ class Experiment:
         """Refuse names that are no name of a directory."""
         if not self.name or self.name.startswith(".") or any(sign in self.name for sign in "/\\ "):
             raise ValueError(f"name is {self.name!r}; it names a directory, so no slashes, spaces or leading dots")
+        _require_positive("experiment", vocabulary_size=self.vocabulary_size)
 
 
 def to_json(value: Any) -> Any:

@@ -8,7 +8,6 @@ the working directory comes first on `sys.path`, t2t's recipes last. The recipes
 import difflib
 import importlib.util
 import pathlib
-import runpy
 import sys
 from typing import Any
 
@@ -106,10 +105,21 @@ def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
     """
     path = config_path(argument)
     extend_path()
-    namespace: dict[str, Any] = runpy.run_path(str(path), run_name=f"configs.{path.stem}")
-    if not callable(namespace.get("get_config")):
+    module = _load_module(path)
+    if not callable(getattr(module, "get_config", None)):
         raise UsageError(f"{path} has no function get_config() that returns an Experiment")
-    experiment = namespace["get_config"]()
+    experiment = module.get_config()
     if not isinstance(experiment, Experiment):
         raise UsageError(f"get_config() of {path} returned {type(experiment).__name__}; it must return an Experiment")
-    return experiment, (namespace.get("__doc__") or "").strip(), path
+    return experiment, (module.__doc__ or "").strip(), path
+
+
+def _load_module(path: pathlib.Path) -> Any:
+    """The module of a file that need not be on the path; its name collides with no module that is."""
+    spec = importlib.util.spec_from_file_location("t2t_config", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses that the file defines look up their own module
+    spec.loader.exec_module(module)
+    return module
