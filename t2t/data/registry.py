@@ -1,0 +1,164 @@
+"""Registering tasks: sources of texts in memory, the usual objectives on a source of documents, names used again.
+
+A module of tasks is imported once by a training run, again from its copy in a run directory, and reloaded in notebooks;
+so the last registration of a name holds, where seqio's own registry refuses the second.
+"""
+
+import functools
+import hashlib
+import pathlib
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from t2t.data import preprocessors  # isort: skip - sets up TensorFlow
+import seqio
+
+from t2t.data.denoisers import CausalLM, MaskedTokens, PrefixLM, SpanCorruption
+from t2t.data.host_tensorflow import tf
+from t2t.data.vocabularies import PlaceholderVocabulary
+
+Texts = Mapping[str, str]
+"""One example as strings by field."""
+
+
+class TextSource(seqio.DataSource):
+    """A source of texts that a function makes when they are first asked for, kept in memory.
+
+    Args:
+        texts: the examples of a split, all with the same fields.
+        splits: the splits `texts` knows.
+        modules: the modules that decide the texts; their files and the Python version identify cached tokens.
+    """
+
+    def __init__(
+        self,
+        texts: Callable[[str], Sequence[Texts]],
+        *,
+        splits: Sequence[str],
+        modules: Sequence[types.ModuleType] = (),
+    ):
+        super().__init__(splits=splits)
+        self._texts = functools.cache(texts)
+        self._name = f"{getattr(texts, '__module__', '')}.{getattr(texts, '__qualname__', repr(texts))}"
+        self._modules = tuple(modules)
+
+    @property
+    def supports_arbitrary_sharding(self) -> bool:
+        """No: seqio shards the examples after reading."""
+        return False
+
+    def list_shards(self, split: str) -> list[str]:
+        """One shard a split."""
+        return [split]
+
+    def num_input_examples(self, split: str) -> int:
+        """Number of examples; reads the texts."""
+        return len(self._texts(split))
+
+    def fingerprint(self, split: str) -> list[str]:
+        """What decides the texts of a split, without reading them."""
+        files = [pathlib.Path(module.__file__).read_bytes() for module in self._modules if module.__file__]
+        return [self._name, split, sys.version, *(hashlib.sha256(content).hexdigest() for content in files)]
+
+    def get_dataset(
+        self,
+        split: str = "train",
+        shuffle: bool = True,
+        seed: int | None = None,
+        shard_info: seqio.ShardInfo | None = None,
+        **_: Any,
+    ) -> tf.data.Dataset:
+        """The examples of a split as strings, as seqio asks for them.
+
+        Raises:
+            ValueError: for an unknown split, or more than one shard.
+        """
+        if split not in self.splits:
+            raise ValueError(f"split={split!r}: this source has {', '.join(self.splits)}")
+        if shard_info is not None and shard_info.num_shards > 1:
+            raise ValueError("texts in memory are one shard; use tf.data.Dataset.shard")
+        rows = self._texts(split)
+        fields = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+        if not fields:
+            raise ValueError(f"split {split!r} of {self._name} is empty")
+        dataset = tf.data.Dataset.from_tensor_slices(fields)
+        return dataset.shuffle(len(rows), seed=seed) if shuffle else dataset
+
+
+def feature(*, add_eos: bool = True) -> seqio.Feature:
+    """A feature of token ids whose vocabulary is bound when the task is used."""
+    return seqio.Feature(vocabulary=PlaceholderVocabulary(), add_eos=add_eos, dtype=tf.int32)
+
+
+def add_task(name: str, source: seqio.DataSource, **settings: Any) -> seqio.Task:
+    """Register a task under a name, in place of an earlier one; `settings` are those of `seqio.TaskRegistry.add`."""
+    seqio.TaskRegistry.remove(name)
+    return seqio.TaskRegistry.add(name, source=source, **settings)
+
+
+def add_mixture(name: str, rates: Mapping[str, Any]) -> seqio.Mixture:
+    """Register a mixture of tasks by their rates, numbers or functions of the task, in place of an earlier one."""
+    seqio.MixtureRegistry.remove(name)
+    return seqio.MixtureRegistry.add(name, list(rates.items()))
+
+
+def add_objectives(name: str, source: seqio.DataSource, *, field: str = "text") -> tuple[str, ...]:
+    """Register the four pretraining objectives on a source of documents, and return their names.
+
+        NAME_span_corruption   inputs, targets            15 % noise in spans of 3 (T5)
+        NAME_mlm               inputs, targets, weights   15 % chosen, 80/10/10 (BERT), masked anew each epoch
+        NAME_causal_lm         targets                    EOS after each document (GPT)
+        NAME_prefix_lm         inputs, targets            split at a random place
+
+    Documents are joined and cut to the raw length that fills the run's lengths exactly.
+
+    Args:
+        name: of the corpus, the first part of the names of the tasks.
+        source: of examples with a field of text.
+        field: the name of that field.
+    """
+    objectives = {
+        "span_corruption": SpanCorruption(),
+        "mlm": MaskedTokens(),
+        "causal_lm": CausalLM(),
+        "prefix_lm": PrefixLM(),
+    }
+    for suffix, corruption in objectives.items():
+        add_task(
+            f"{name}_{suffix}",
+            source,
+            output_features={made: feature() for made in corruption.makes},
+            preprocessors=[
+                functools.partial(seqio.preprocessors.rekey, key_map={"targets": field}),
+                functools.partial(preprocessors.tokenize, copy_pretokenized=False),
+                preprocessors.Chunk(corruption=corruption, end_documents=isinstance(corruption, CausalLM)),
+                corruption,
+            ],
+        )
+    return tuple(f"{name}_{suffix}" for suffix in objectives)
+
+
+def add_text_to_text(
+    name: str, source: seqio.DataSource, *, metric_fns: Sequence[Callable[..., Any]], prefix: str = ""
+) -> seqio.Task:
+    """Register a supervised task on a source with the fields inputs and targets.
+
+    Args:
+        name: of the task.
+        source: of examples with these fields.
+        metric_fns: functions (targets, predictions) -> {name: value} of texts.
+        prefix: put before the inputs, its space included, where they do not have it.
+    """
+    return add_task(
+        name,
+        source,
+        output_features={"inputs": feature(), "targets": feature()},
+        preprocessors=[
+            *([preprocessors.TextToText(prefix=prefix)] if prefix else []),
+            preprocessors.tokenize,
+            seqio.preprocessors.append_eos_after_trim,
+        ],
+        metric_fns=list(metric_fns),
+    )

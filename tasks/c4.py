@@ -1,0 +1,15 @@
+"""The pretraining objectives on C4, the Colossal Clean Crawled Corpus, English (750 GB of text), from TFDS.
+
+    c4_span_corruption   c4_mlm   c4_causal_lm   c4_prefix_lm          splits train and validation
+
+Registering needs no network. The data must have been prepared once, by `tfds build c4/en` on a cluster (Apache Beam),
+or stand in a bucket already: set TFDS_DATA_DIR. Version 2.2.0, which the T5 code names, is refused by today's TFDS.
+
+Reference: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+arXiv:1910.10683, section 2.2.
+"""
+
+from t2t.data import registry  # isort: skip - sets up TensorFlow
+import seqio
+
+registry.add_objectives("c4", seqio.TfdsDataSource("c4/en:3.1.0", splits=("train", "validation")))

@@ -1,0 +1,85 @@
+"""Tasks on the embedded corpus: Python's language reference and the docstrings of its standard library; no download.
+
+Pretraining, on the documents (train 84 %, validation and test 8 % each, by a hash of the text):
+
+    pydocs_span_corruption   pydocs_mlm   pydocs_causal_lm   pydocs_prefix_lm
+
+Supervised text-to-text (counts of Python 3.11; the baseline always answers the commonest class of the training split,
+for summaries the first eight words of the body):
+
+    pydocs_topic       topic: a passage -> the package it documents (23), its name hidden       accuracy
+    pydocs_kind        kind: a passage -> module, class, function or language                    accuracy
+    pydocs_cloze       cloze: words around a gap -> the missing one of 14 frequent words         accuracy
+    pydocs_summarize   summarize: the body of a docstring -> its first line (for longer runs)    ROUGE
+
+    pydocs_multitask   topic, kind and cloze, proportional to their examples with a cap
+
+The held-out examples come from held-out documents, so that pretraining has not seen them either.
+"""
+
+import functools
+from collections.abc import Sequence
+
+from t2t.data import mixing, pydocs, pydocs_examples, registry
+from t2t.train import text_metrics
+
+MIXTURE_CAP = 3000
+"""Examples that a task of the mixture counts for at most; without it the 12,000 of `cloze` would take two thirds."""
+
+METRICS = {
+    "topic": text_metrics.accuracy,
+    "kind": text_metrics.accuracy,
+    "cloze": text_metrics.accuracy,
+    "summarize": text_metrics.rouge,
+}
+
+
+def document_texts(split: str) -> list[dict[str, str]]:
+    """The documents of a split as the rows of a source."""
+    return [{"text": document.text} for document in pydocs.split_documents(split)]
+
+
+def example_texts(split: str, *, kind: str) -> list[dict[str, str]]:
+    """The supervised examples of a split as the rows of a source."""
+    return [{"inputs": example.inputs, "targets": example.targets} for example in pydocs_examples.EXAMPLES[kind](split)]
+
+
+def baseline(task: str, split: str = "validation") -> dict[str, float]:
+    """What a predictor that has learned nothing reaches on a task: {metric: per cent}.
+
+    Args:
+        task: its name, such as pydocs_topic.
+        split: where it is measured; the commonest class is that of the training split.
+
+    Raises:
+        ValueError: for a task without a baseline.
+    """
+    kind = task.removeprefix("pydocs_")
+    if kind not in METRICS:
+        raise ValueError(
+            f"task={task!r} has no baseline; those of {', '.join(f'pydocs_{name}' for name in METRICS)} do"
+        )
+    examples = pydocs_examples.EXAMPLES[kind]
+    held_out = examples(split)
+    predictions: Sequence[str]
+    if kind == "summarize":
+        predictions = [pydocs_examples.first_words(example.inputs) for example in held_out]
+    else:
+        commonest = pydocs_examples.most_frequent(example.targets for example in examples("train"))
+        predictions = [commonest] * len(held_out)
+    return METRICS[kind]([example.targets for example in held_out], predictions)
+
+
+registry.add_objectives("pydocs", registry.TextSource(document_texts, splits=pydocs.SPLITS, modules=[pydocs]))
+for _kind, _metric in METRICS.items():
+    registry.add_text_to_text(
+        f"pydocs_{_kind}",
+        registry.TextSource(
+            functools.partial(example_texts, kind=_kind), splits=pydocs.SPLITS, modules=[pydocs, pydocs_examples]
+        ),
+        metric_fns=[_metric],
+    )
+registry.add_mixture(
+    "pydocs_multitask",
+    {f"pydocs_{kind}": mixing.ExampleCount(maximum=MIXTURE_CAP) for kind in ("topic", "kind", "cloze")},
+)

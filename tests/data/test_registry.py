@@ -1,0 +1,122 @@
+import pytest
+
+seqio = pytest.importorskip("seqio")
+
+import numpy as np  # noqa: E402
+
+from t2t.data import examples, pydocs, registry  # noqa: E402
+from t2t.vocabulary import ByteVocabulary  # noqa: E402
+
+TEXTS = {
+    "train": [{"text": "One two three four."}, {"text": "Five six."}, {"text": "Seven."}],
+    "validation": [{"text": "Eight nine ten."}],
+}
+
+
+@pytest.fixture
+def source():
+    calls = []
+
+    def texts(split):
+        calls.append(split)
+        return TEXTS[split]
+
+    made = registry.TextSource(texts, splits=("train", "validation"), modules=[pydocs])
+    made.calls = calls
+    return made
+
+
+@pytest.fixture
+def vocabulary():
+    return ByteVocabulary(mask=True)
+
+
+@pytest.fixture
+def names(source):
+    names = registry.add_objectives("registry_test", source)
+    yield names
+    for name in names:
+        seqio.TaskRegistry.remove(name)
+
+
+def read(name, vocabulary, lengths, split="train", **kwargs):
+    return examples.load_examples(name, split, vocabulary=vocabulary, lengths=lengths, seed=0, **kwargs)
+
+
+def test_texts_are_made_when_asked_for_and_once(source):
+    assert source.calls == []
+    assert source.fingerprint("train") == source.fingerprint("train") != source.fingerprint("validation")
+    assert source.calls == []
+    assert source.num_input_examples("train") == 3
+    rows = [row["text"].decode() for row in source.get_dataset("train", shuffle=False).as_numpy_iterator()]
+    assert rows == ["One two three four.", "Five six.", "Seven."]
+    assert source.calls == ["train"]
+
+
+def test_shuffling_follows_the_seed(source):
+    def order(seed):
+        return [row["text"] for row in source.get_dataset("train", shuffle=True, seed=seed).as_numpy_iterator()]
+
+    assert order(1) == order(1)
+    assert len({tuple(order(seed)) for seed in range(8)}) > 1
+
+
+def test_unknown_and_empty_splits_and_shards_are_refused(source):
+    with pytest.raises(ValueError, match="train, validation"):
+        source.get_dataset("test")
+    with pytest.raises(ValueError, match="one shard"):
+        source.get_dataset("train", shard_info=seqio.ShardInfo(0, 2))
+    with pytest.raises(ValueError, match="empty"):
+        registry.TextSource(lambda split: [], splits=("train",)).get_dataset("train")
+
+
+def test_objectives_make_the_features_they_promise(names, vocabulary):
+    assert names == tuple(f"registry_test_{kind}" for kind in ("span_corruption", "mlm", "causal_lm", "prefix_lm"))
+    lengths = {"inputs": 12, "targets": 12}
+    made = {name.removeprefix("registry_test_"): read(name, vocabulary, lengths).example(0, epoch=0) for name in names}
+    assert {name: set(example) for name, example in made.items()} == {
+        "span_corruption": {"inputs", "targets"},
+        "mlm": {"inputs", "targets", "weights"},
+        "causal_lm": {"targets"},
+        "prefix_lm": {"inputs", "targets"},
+    }
+    for example in made.values():
+        assert all(array.dtype == np.int32 and array.ndim == 1 for array in example.values())
+    assert len(made["span_corruption"]["inputs"]) == 12
+    assert made["span_corruption"]["inputs"][-1] == vocabulary.eos_id
+    assert vocabulary.decode(made["causal_lm"]["targets"].tolist()) == "One two thr"
+    text = [int(i) for name in ("inputs", "targets") for i in made["prefix_lm"][name] if i != vocabulary.eos_id]
+    assert vocabulary.decode(text) == "One two thr"
+
+
+def test_causal_text_has_ends_of_documents_inside(names, vocabulary):
+    example = read("registry_test_causal_lm", vocabulary, {"targets": 64}).example(0, epoch=0)
+    assert list(example["targets"]).count(vocabulary.eos_id) == 4  # three documents and the piece
+
+
+def test_span_corruption_differs_by_epoch_and_repeats(names, vocabulary):
+    task = read("registry_test_span_corruption", vocabulary, {"inputs": 30, "targets": 20})
+    first, again, second = (task.example(0, epoch=epoch)["inputs"] for epoch in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, second)
+
+
+def test_the_last_registration_holds(names, source, vocabulary):
+    other = registry.TextSource(lambda split: [{"text": "Other."}], splits=("train",))
+    assert registry.add_objectives("registry_test", other) == names
+    assert len(read(names[2], vocabulary, {"targets": 8})) == 1
+    registry.add_mixture("registry_test_mix", {names[0]: 1.0})
+    mixture = registry.add_mixture("registry_test_mix", {names[0]: 1.0, names[3]: 2.0})
+    assert {task.name for task in mixture.tasks} == {names[0], names[3]}
+    seqio.MixtureRegistry.remove("registry_test_mix")
+
+
+def test_text_to_text_adds_prefix_and_eos_and_keeps_the_answer(vocabulary):
+    source = registry.TextSource(lambda split: [{"inputs": "2+2", "targets": "4"}], splits=("validation",))
+    registry.add_text_to_text("registry_sum", source, metric_fns=[], prefix="add: ")
+    task = read("registry_sum", vocabulary, {"inputs": 16, "targets": 4}, split="validation", texts=True)
+    seqio.TaskRegistry.remove("registry_sum")
+    example = task.example(0, epoch=0)
+    assert vocabulary.decode(example["inputs"].tolist()) == "add: 2+2"
+    assert example["targets"][-1] == vocabulary.eos_id
+    assert task.store.texts["targets_pretokenized"] == ["4"]
