@@ -39,8 +39,8 @@ RULES: tuple[tuple[str, str | tuple[str, ...] | None], ...] = (
 )
 """Mesh axes of each logical axis.
 
-A mesh axis is used once per array, by the first logical axis that names it: activations [batch, length, embed] are split
-over fsdp by rows, parameters [embed, mlp] by d_model. The order of the rules does not matter."""
+A mesh axis is used once per array, by the first of the array's axes that names it: activations [batch, length, embed]
+are split over fsdp by rows, parameters [embed, mlp] by d_model. The order of the rules does not matter."""
 
 MAY_STAY_WHOLE = ("vocab", "kv_heads")
 """Logical axes that are copied where the mesh does not divide them (GPT-2's vocabulary of 50257, one key/value head).

@@ -1,4 +1,4 @@
-"""Cross entropy over a vocabulary: per token, summed over a batch, and chunk by chunk so that the logits are never whole.
+"""Cross entropy over a vocabulary: per token, summed over a batch, and in chunks so that the logits are never whole.
 
 A loss here is a sum and a weight; dividing is the business of `t2t/train/step.py`, which knows the weight of the whole
 global batch.

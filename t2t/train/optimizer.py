@@ -28,8 +28,8 @@ _T5_RELATIVE_PEAK = 0.01
 class Adafactor:
     """Adafactor; with its defaults, T5X's (pretraining: the default schedule; fine-tuning: Constant(peak=1e-3)).
 
-    Two RMS rules are separate: `clip_threshold` bounds the RMS of an update, `scale_by_parameter` multiplies it with the
-    RMS of the parameter, so that the learning rate is relative.
+    Two RMS rules are separate: `clip_threshold` bounds the RMS of an update, `scale_by_parameter` multiplies it with
+    the RMS of the parameter, so that the learning rate is relative.
 
     Reference: arXiv:1804.04235; `t5x/adafactor.py`.
     Differs: weight decay is decoupled and follows the schedule (learning rate x weight_decay x parameter) as in AdamW.
@@ -136,7 +136,7 @@ Optimizer = Adafactor | AdamW
 
 
 def scale_by_uncorrected_adam(*, b1: float, b2: float, eps: float) -> optax.GradientTransformation:
-    """Adam's direction m / (sqrt(v) + eps) without bias correction: `bert/optimization.py`, AdamWeightDecayOptimizer."""
+    """Adam's direction m / (sqrt(v) + eps) without bias correction, as in `bert/optimization.py`."""
 
     def init(params: Any) -> optax.ScaleByAdamState:
         return optax.ScaleByAdamState(

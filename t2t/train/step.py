@@ -179,8 +179,8 @@ def make_train_step(
     """
     if micro_batches > 1 and not objective.additive:
         raise ValueError(
-            f"{type(objective).__name__} compares the rows of a batch with each other, so micro_batches={micro_batches} "
-            "would change what it means: set micro_batches=1"
+            f"{type(objective).__name__} compares the rows of a batch with each other, so "
+            f"micro_batches={micro_batches} would change what it means: set micro_batches=1"
         )
     step = functools.partial(
         train_step,

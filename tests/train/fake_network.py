@@ -53,7 +53,8 @@ class FakeNetwork:
         shapes = jax.tree.map(lambda axes: tuple(sizes[a] for a in axes), AXES, is_leaf=lambda x: isinstance(x, tuple))
         leaves, structure = jax.tree.flatten(shapes, is_leaf=lambda x: isinstance(x, tuple))
         keys = jax.random.split(key, len(leaves))
-        values = [0.5 * jax.random.normal(k, shape, jnp.float32) for k, shape in zip(keys, leaves, strict=True)]
+        std = 1.4 * self.d_model**-0.5
+        values = [std * jax.random.normal(k, shape, jnp.float32) for k, shape in zip(keys, leaves, strict=True)]
         return jax.tree.unflatten(structure, values)
 
     def hidden(self, params, batch, *, key=None):

@@ -16,6 +16,7 @@ from t2t.train.state import init_params, init_state
 from tests.train.fake_network import AXES, FakeNetwork
 
 ROWS, LENGTH, V = 8, 5, 16
+NETWORK = FakeNetwork()
 OBJECTIVE = LanguageModeling(z_loss=0.01, label_smoothing=0.1)
 
 
@@ -30,7 +31,7 @@ def make_batch(seed=0):
     }
 
 
-def gradients(batch, *, micro_batches, objective=OBJECTIVE, network=FakeNetwork(), key=None, dtype=jnp.float32):
+def gradients(batch, *, micro_batches, objective=OBJECTIVE, network=NETWORK, key=None, dtype=jnp.float32):
     params = jax.tree.map(lambda x: x.astype(dtype), network.init(jax.random.key(0)))
     run = jax.jit(
         lambda params, batch: steps.accumulate_gradients(
@@ -119,7 +120,7 @@ def test_each_term_has_its_own_denominator():
         assert carry == micro_batches
 
 
-def make_run(network=FakeNetwork(), objective=OBJECTIVE, **options):
+def make_run(network=NETWORK, objective=OBJECTIVE, **options):
     models = {"model": network}
     config = AdamW(learning_rate=Constant(peak=0.01, warmup_steps=2), clip_norm=1.0)
     params = init_params(models, jax.random.key(0))

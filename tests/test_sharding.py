@@ -1,0 +1,190 @@
+"""Meshes and partition specs by hand, errors that say what would fit, and the same numbers on one and eight devices."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import optax
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from t2t import sharding
+from t2t.config import Mesh
+from t2t.objectives.language_modeling import LanguageModeling
+from t2t.train.optimizer import Adafactor, AdamW, Constant
+from t2t.train.state import init_params, init_state, state_shardings
+from t2t.train.step import make_train_step
+from tests.train.fake_network import FakeNetwork
+
+pytestmark = pytest.mark.filterwarnings("error")
+multi_device = pytest.mark.multi_device
+
+
+def make_mesh(**sizes):
+    return sharding.make_mesh(Mesh(**sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape"),
+    [
+        ({}, (8, 1, 1, 1)),
+        ({"fsdp": 4}, (2, 4, 1, 1)),
+        ({"data": 1, "fsdp": -1, "tensor": 2}, (1, 4, 2, 1)),
+        ({"data": 2, "tensor": 2, "sequence": 2}, (2, 1, 2, 2)),
+    ],
+)
+@multi_device
+def test_mesh(sizes, shape):
+    mesh = make_mesh(**sizes)
+    assert mesh.devices.shape == shape
+    assert mesh.axis_names == ("data", "fsdp", "tensor", "sequence")
+    assert set(mesh.axis_types) == {jax.sharding.AxisType.Auto}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"data": 4, "fsdp": 1, "tensor": 1, "sequence": 1}, "asks for 4 devices, and there are 8"),
+        ({"data": -1, "fsdp": 3, "tensor": 1, "sequence": 1}, r"a multiple of 3 devices.*\(1, 2, 4, 8\)"),
+        ({"data": -1, "fsdp": -1, "tensor": 1, "sequence": 1}, "at most one is -1"),
+        ({"data": 0, "fsdp": 1, "tensor": 1, "sequence": 1}, "sizes are positive"),
+    ],
+)
+def test_mesh_refuses(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        sharding.mesh_shape(sizes, num_devices=8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "spec"),
+    [
+        ((6, 512, 8, 64), ("layers", "embed", "heads", "head"), P(None, "fsdp", "tensor")),
+        ((6, 8, 64, 512), ("layers", "heads", "head", "embed"), P(None, "tensor", None, "fsdp")),
+        ((6, 512, 2048), ("layers", "embed", "mlp"), P(None, "fsdp", "tensor")),
+        ((32128, 512), ("vocab", "embed"), P("tensor", "fsdp")),
+        ((50257, 512), ("vocab", "embed"), P(None, "fsdp")),
+        ((512, 1, 64), ("embed", "kv_heads", "head"), P("fsdp")),
+        ((32, 8), ("positions", "heads"), P(None, "tensor")),
+        ((6, 512), ("layers", "embed"), P()),
+        ((2048,), ("mlp",), P("tensor")),
+        ((16, 128, 512), ("batch", "length", "embed"), P(("data", "fsdp"))),
+        ((), (), P()),
+    ],
+)
+@multi_device
+def test_partition_spec(shape, axes, spec):
+    assert sharding.partition_spec(shape, axes, make_mesh(data=2, fsdp=2, tensor=2)) == spec
+
+
+@multi_device
+def test_partition_spec_refuses():
+    mesh = make_mesh(data=2, tensor=4)
+    with pytest.raises(ValueError, match=r"query: heads=6 cannot be split over tensor=4.*1, 2, 3, 6"):
+        sharding.partition_spec((512, 6, 64), ("embed", "heads", "head"), mesh, path="query")
+    with pytest.raises(ValueError, match="no rule for logical axis 'width'"):
+        sharding.partition_spec((512,), ("width",), mesh)
+
+
+@multi_device
+def test_batch_sizes():
+    mesh = make_mesh(data=2, fsdp=4)
+    sharding.check_batch_size(16, mesh, micro_batches=2)
+    with pytest.raises(ValueError, match=r"batch_size=20 .*data=2 x fsdp=4.*multiple of 16, such as 16 or 32"):
+        sharding.check_batch_size(20, mesh, micro_batches=2)
+    with pytest.raises(ValueError, match="such as 8$"):
+        sharding.check_batch_size(4, mesh)
+
+
+@multi_device
+def test_shard_batch():
+    batch = {"decoder_input_tokens": np.arange(16, dtype=np.int32).reshape(8, 2), "lane": np.arange(8)}
+    placed = sharding.shard_batch(batch, make_mesh(data=2, fsdp=4))
+    assert set(placed) == {"decoder_input_tokens"}
+    tokens = placed["decoder_input_tokens"]
+    np.testing.assert_array_equal(tokens, batch["decoder_input_tokens"])
+    assert [shard.data.shape for shard in tokens.addressable_shards] == [(1, 2)] * 8
+
+
+NETWORK = FakeNetwork(vocab_size=144, d_model=136, num_heads=4, head_dim=34)
+BIG = {"min_dim_factored": 128}
+
+
+@pytest.mark.parametrize("optimizer", [Adafactor(**BIG), AdamW(learning_rate=Constant(peak=0.01))], ids=type)
+@multi_device
+def test_optimizer_state_is_split_as_its_parameters(optimizer):
+    """Also Adafactor's rows and columns: nothing that grows with the model is copied to every device."""
+    mesh = make_mesh(data=1, fsdp=4, tensor=2)
+    axes = {"model": NETWORK.logical_axes()}
+    params = init_params({"model": NETWORK}, jax.random.key(0))
+    state = jax.eval_shape(lambda p: init_state(p, optimizer.make(p, axes)), params)
+    specs = {
+        jax.tree_util.keystr(path, simple=True, separator="/"): leaf.spec
+        for path, leaf in jax.tree_util.tree_flatten_with_path(state_shardings(state, axes, mesh))[0]
+    }
+    query, table = "model/decoder/layers_0/attention/query/kernel", "model/embed/embedding"
+    assert specs[f"params/{query}"] == P(None, "fsdp", "tensor")
+    if isinstance(optimizer, AdamW):
+        assert specs[f"opt_state/0/mu/{query}"] == specs[f"opt_state/0/nu/{query}"] == P(None, "fsdp", "tensor")
+    else:
+        assert specs[f"opt_state/0/v_row/{table}"] == P()  # a vector over embed is kept whole
+        assert specs[f"opt_state/0/v_col/{table}"] == P("tensor")
+        assert specs[f"opt_state/0/v_col/{query}"] == P(None, "tensor")
+        assert specs[f"opt_state/0/v/{query}"] == P()
+
+
+@pytest.mark.parametrize("sizes", [{"data": 8}, {"fsdp": 8, "data": 1}, {"fsdp": 4, "tensor": 2, "data": 1}], ids=str)
+@pytest.mark.parametrize("micro_batches", [1, 2])
+@multi_device
+def test_the_same_numbers_on_one_and_on_eight_devices(sizes, micro_batches):
+    """Plain gradient descent, so that equal parameters are equal gradients."""
+    transform = optax.sgd(0.1)
+    one = train(one_device(), transform, micro_batches=1)
+    eight = train(make_mesh(**sizes), transform, micro_batches=micro_batches)
+    for got, want in zip(jax.tree.leaves(eight), jax.tree.leaves(one), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@multi_device
+def test_adafactor_on_eight_devices():
+    """Looser: dividing by the size of gradients near 0 magnifies what rounding did to them."""
+    shapes = jax.eval_shape(lambda k: init_params({"model": SQUARE}, k), jax.random.key(0))
+    optimizer = Adafactor(learning_rate=Constant(peak=0.01), clip_norm=1.0)
+    transform = optimizer.make(shapes, {"model": SQUARE.logical_axes()})
+    one, eight = (train(mesh, transform) for mesh in (one_device(), make_mesh(data=1, fsdp=4, tensor=2)))
+    for got, want in zip(jax.tree.leaves(eight), jax.tree.leaves(one), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+SQUARE = dataclasses.replace(NETWORK, d_model=128, head_dim=32)
+
+
+def one_device():
+    return sharding.make_mesh(Mesh(), devices=jax.devices()[:1])
+
+
+def train(mesh, transform, *, micro_batches=1, steps=2):
+    """Metrics and parameters after two steps on 16 uneven rows."""
+    axes, models = {"model": SQUARE.logical_axes()}, {"model": SQUARE}
+    with sharding.use_mesh(mesh):
+
+        def start(key):
+            return init_state(init_params(models, key), transform)
+
+        shardings = state_shardings(jax.eval_shape(start, jax.random.key(0)), axes, mesh)
+        state = jax.jit(start, out_shardings=shardings)(jax.random.key(0))
+        step = make_train_step(
+            LanguageModeling(z_loss=1e-3), models, transform, seed=0, micro_batches=micro_batches,
+            state_shardings=shardings,
+        )  # fmt: skip
+        trace = []
+        for index in range(steps):
+            rng = np.random.default_rng(index)
+            batch = {
+                "decoder_input_tokens": rng.integers(0, 144, (16, 5)).astype(np.int32),
+                "decoder_target_tokens": rng.integers(0, 144, (16, 5)).astype(np.int32),
+                "decoder_loss_weights": (rng.uniform(0, 1, (16, 5)) * (np.arange(16) % 3)[:, None]).astype(np.float32),
+            }
+            state, metrics = step(state, sharding.shard_batch(batch, mesh))
+            trace.append(jax.tree.map(np.asarray, metrics))
+        assert jax.tree.map(lambda x: x.sharding.spec, state.params) == jax.tree.map(lambda s: s.spec, shardings.params)
+    return trace, jax.tree.map(np.asarray, state.params)
