@@ -35,8 +35,11 @@ log = logging.getLogger(__name__)
 _ORBAX_ERRORS = (OSError, ValueError, RuntimeError)
 """What Orbax and TensorStore raise when a file cannot be written or read (a full disk is a ValueError)."""
 
+STATE = "state"
+"""The folder of a checkpoint that holds its arrays."""
 
-class CheckpointError(RuntimeError):
+
+class CheckpointError(ValueError):
     """A checkpoint could not be written or found; the message says what is still there and what to do."""
 
 
@@ -174,7 +177,7 @@ class CheckpointStore:
             # A directory that cannot be made is an error now, not a timeout of twenty minutes in a thread.
             context.asynchronous.create_directories_asynchronously = False
             with context:
-                response = ocp.save_async(partial, trees.to_nested(state), checkpointable_name="state", overwrite=True)
+                response = ocp.save_async(partial, trees.to_nested(state), checkpointable_name=STATE, overwrite=True)
         except _ORBAX_ERRORS as error:
             raise self._failure(step, error) from error
         files = {"data.json": data, "config.json": config, "metrics.json": metrics or {}}
@@ -230,7 +233,7 @@ class CheckpointStore:
         context = ocp.Context()
         context.pytree.loading.partial_load = subset
         with context:
-            nested = ocp.load(self.path(step), jax.tree.map(_placed, wanted), checkpointable_name="state")
+            nested = ocp.load(self.path(step), jax.tree.map(_placed, wanted), checkpointable_name=STATE)
         return Restored(
             step=step,
             state=trees.from_nested(nested, like=like),
@@ -241,7 +244,7 @@ class CheckpointStore:
 
     def shapes(self, step: int) -> trees.Nested:
         """The tree of a checkpoint with shapes and dtypes in place of arrays; reads no array."""
-        return ocp.metadata(self.path(step), checkpointable_name="state").metadata
+        return ocp.metadata(self.path(step), checkpointable_name=STATE).metadata
 
     def verify(self, step: int) -> None:
         """Compares every file of a checkpoint with its manifest.

@@ -1,0 +1,183 @@
+"""How a run begins or goes on: its vocabulary, its state, its data, from a config, another model or a checkpoint."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from t2t.config import Experiment
+from t2t.data import pipeline, prefetch
+from t2t.errors import UsageError
+from t2t.train import checkpoint, initialize, processes
+from t2t.train.build import Pieces
+from t2t.train.interval import NonFiniteError
+from t2t.train.new_vocabulary import train_vocabulary
+from t2t.train.progress import Progress
+from t2t.train.run_directory import RunDirectory
+from t2t.train.state import TrainState
+from t2t.types import Batch
+from t2t.vocabulary import ByteVocabulary, Vocabulary
+
+CACHE = "T2T_CACHE"
+"""Environment variable: folder where tokenised examples are kept for other runs; unset, none are kept."""
+
+
+class RunError(ValueError):
+    """A run could not go on; the message says what is left of it and what to do."""
+
+
+class DataError(ValueError):
+    """The next batch could not be made."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopState:
+    """What the loop must know besides the arrays to go on as if nothing had happened."""
+
+    position: dict[str, Any] | None = None
+    """Where the data of this process stand; None = at the beginning."""
+    interval: dict[str, Any] | None = None
+    """Metrics since the last log line."""
+    evaluated: int = 0
+    """Step of the last evaluation."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for all processes, as a checkpoint keeps it. Every process must call it."""
+        positions = pipeline.merge_states(processes.gather_json(self.position))
+        return {"position": positions, "interval": self.interval, "evaluated": self.evaluated}
+
+
+class Batches:
+    """The batches of a run, made ahead by a thread; use it as a context manager."""
+
+    def __init__(self, lanes: pipeline.TrainPipeline):
+        self._ahead = prefetch.Prefetch(lanes)
+
+    def __enter__(self) -> "Batches":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ahead.close()
+
+    def __next__(self) -> Batch:
+        try:
+            return next(self._ahead)
+        except (ValueError, OSError) as error:
+            raise DataError(f"the next batch could not be made: {error}") from error
+
+    def state(self) -> dict[str, Any]:
+        """Where the batch after the last one taken starts."""
+        return self._ahead.state()
+
+
+def open_store(run: RunDirectory, experiment: Experiment) -> checkpoint.CheckpointStore:
+    """The checkpoints of a run, kept as its config says."""
+    settings = experiment.checkpoint
+    best = None
+    if settings.best is not None:
+        best = checkpoint.Best(metric=settings.best, lower_is_better=settings.best_is == "lowest")
+    return checkpoint.CheckpointStore(run.checkpoints, keep=settings.keep, best=best)
+
+
+def open_init(experiment: Experiment) -> initialize.Source | None:
+    """Where the parameters of a new run come from; None = from the seed.
+
+    Raises:
+        UsageError: `init` is no model.
+    """
+    return None if experiment.init is None else initialize.open_source(experiment.init)
+
+
+def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, *, kept: Path | None) -> Vocabulary:
+    """The vocabulary of a run: the one it keeps, else its config's, else that of `init`, else a new one.
+
+    Raises:
+        UsageError: it cannot be read, or is not that of the parameters the run starts from.
+    """
+    if kept is not None:
+        return Vocabulary.load(kept)
+    if experiment.vocabulary is None:
+        if source is not None and source.vocabulary is not None:
+            return Vocabulary.load(source.vocabulary)
+        return ByteVocabulary() if experiment.vocabulary_size is None else train_vocabulary(experiment)
+    try:
+        vocabulary = Vocabulary.load(experiment.vocabulary)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"vocabulary: {error}") from error
+    if source is not None:
+        initialize.check_same_vocabulary(source, vocabulary)
+    return vocabulary
+
+
+def new_state(pieces: Pieces, source: initialize.Source | None, report: Progress) -> TrainState:
+    """The state of step 0, around parameters drawn from the seed or read from `source`."""
+    if source is None:
+        return initialize.make_state(initialize.fresh_params(pieces), pieces)
+    report.say(f"starting from the parameters of {source.path} ({source.kind})")
+    return initialize.make_state(initialize.load_params(source, pieces), pieces)
+
+
+def restored_state(
+    pieces: Pieces, store: checkpoint.CheckpointStore, report: Progress, *, fallback: bool
+) -> tuple[TrainState, LoopState]:
+    """The state of the last checkpoint on the mesh of this run, and what the loop knew.
+
+    Raises:
+        CheckpointError: it is damaged, or holds other arrays.
+    """
+    restored = store.restore(like=to_save(pieces.state), fallback=fallback)
+    report.say(f"going on from {store.path(restored.step)}")
+    return TrainState(frozen=pieces.state.frozen, **restored.state), LoopState(**restored.data)
+
+
+def to_save(state: TrainState) -> dict[str, Any]:
+    """The part of a state that a checkpoint holds: all but frozen parameters."""
+    return {"step": state.step, "params": state.params, "opt_state": state.opt_state, "carry": state.carry}
+
+
+def open_batches(
+    pieces: Pieces, learned: str | Mapping[Any, float], report: Progress, *, position: dict[str, Any] | None
+) -> Batches:
+    """Reads the data and goes to where they stood.
+
+    Raises:
+        ValueError: they cannot be read, or are no longer those of the checkpoint.
+    """
+    experiment = pieces.experiment
+    report.phase("reading data")
+    stream = pipeline.load_stream(
+        learned,
+        vocabulary=pieces.vocabulary,
+        converter=pieces.converter,
+        seed=experiment.seed,
+        cache_dir=os.environ.get(CACHE),
+        progress=lambda task, count: report.phase(f"reading {task}: {count:,} examples"),
+    )
+    counts = ", ".join(f"{task.name} {len(task):,}" for task in stream.tasks)
+    report.say(f"examples: {counts}")
+    lanes = pipeline.TrainPipeline(
+        stream,
+        rows=experiment.data.batch_size,
+        packing=experiment.data.packing,
+        host=(jax.process_index(), jax.process_count()),
+    )
+    if position is not None:
+        lanes.restore(position)
+    return Batches(lanes)
+
+
+def explain(error: NonFiniteError | DataError, store: checkpoint.CheckpointStore) -> RunError:
+    """What to tell the user when a run cannot go on; waits for the save under way."""
+    store.wait()
+    last = store.latest()
+    good = "No checkpoint is there yet" if last is None else f"The last good checkpoint is {store.path(last)}"
+    if isinstance(error, DataError):
+        return RunError(f"{error}. {good}. Put the data right and run the same command to go on.")
+    return RunError(
+        f"loss, gradient or parameters are not finite after step {error.step} ({', '.join(error.names)}); training "
+        f"stops and nothing of it is saved. {good}. The same command would come to the same step: start a new run from "
+        "that checkpoint (--init) with a lower learning rate, clip_norm, or in float32."
+    )

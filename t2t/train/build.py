@@ -1,0 +1,151 @@
+"""The pieces of a run, from its config: models, optimizer, mesh, shapes of the state, converter. Allocates nothing."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh
+
+from t2t import sharding
+from t2t.config import Experiment
+from t2t.data import features
+from t2t.errors import UsageError
+from t2t.models.base import Network
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder import EncoderConfig
+from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.train import state as state_lib
+from t2t.vocabulary import Vocabulary
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """What a run is made of."""
+
+    experiment: Experiment
+    vocabulary: Vocabulary
+    mesh: Mesh
+    models: Mapping[str, Network]
+    """Networks by role."""
+    optimizer: optax.GradientTransformation
+    converter: features.Converter
+    state: state_lib.TrainState
+    """Shape, dtype and sharding of every array of the state, as `jax.ShapeDtypeStruct`s."""
+
+    @property
+    def shardings(self) -> state_lib.TrainState:
+        """The sharding of every array of the state."""
+        return jax.tree.map(lambda leaf: leaf.sharding, self.state)
+
+
+def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
+    """The pieces of a run on all devices there are.
+
+    Raises:
+        UsageError: sizes that do not go together: batch and devices, vocabulary and embedding.
+    """
+    check_vocabulary(experiment, vocabulary)
+    models = {
+        "model": Network(experiment.model, dtype=compute_dtype(experiment.train.dtype), remat=experiment.train.remat)
+    }
+    try:
+        mesh = sharding.make_mesh(experiment.mesh)
+        sharding.check_batch_size(experiment.data.batch_size, mesh, micro_batches=experiment.train.micro_batches)
+        shapes = {role: network.shapes() for role, network in models.items()}
+        axes = {role: network.logical_axes() for role, network in models.items()}
+        optimizer = experiment.optimizer.make(shapes, axes, steps=experiment.train.steps)
+        abstract = jax.eval_shape(lambda params: state_lib.init_state(params, optimizer), shapes)
+        shardings = state_lib.state_shardings(abstract, axes, mesh)
+        converter = make_converter(experiment, vocabulary)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Pieces(
+        experiment=experiment,
+        vocabulary=vocabulary,
+        mesh=mesh,
+        models=models,
+        optimizer=optimizer,
+        converter=converter,
+        state=jax.tree.map(_with_sharding, abstract, shardings),
+    )
+
+
+def summary(pieces: Pieces) -> str:
+    """One line about a run: what is trained on what."""
+    experiment = pieces.experiment
+    parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(pieces.state.params))
+    devices = " x ".join(f"{axis}={size}" for axis, size in pieces.mesh.shape.items() if size > 1) or "1 device"
+    dtype = jnp.dtype(pieces.models["model"].dtype).name
+    return (
+        f"{experiment.name}: {parameters:,} parameters, {dtype}, {jax.devices()[0].device_kind} ({devices}), "
+        f"{experiment.train.steps:,} steps of {experiment.data.batch_size} rows, "
+        f"vocabulary of {pieces.vocabulary.size:,}"
+    )
+
+
+def compute_dtype(name: str) -> Any:
+    """The dtype of activations; auto is bfloat16 on accelerators and float32 on CPUs."""
+    if name == "auto":
+        return jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    return jnp.dtype(name).type
+
+
+def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.Converter:
+    """From examples to the batches of the model's architecture.
+
+    `data.lengths` may hold `predictions`, the most positions of a row at which an encoder predicts.
+
+    Raises:
+        UsageError: a model of no known architecture.
+    """
+    lengths = dict(experiment.data.lengths)
+    predictions = lengths.pop("predictions", None)
+    common = {
+        "lengths": lengths,
+        "pad_id": 0 if vocabulary.pad_id is None else vocabulary.pad_id,
+        "eos_id": vocabulary.eos_id,
+    }
+    start = start_id(vocabulary)
+    match experiment.model:
+        case EncoderConfig():
+            return features.EncoderFeatures(predictions=predictions, **common)
+        case EncoderDecoderConfig():
+            return features.EncoderDecoderFeatures(start_id=start, **common)
+        case DecoderConfig(prefix_attention=True):
+            return features.PrefixLMFeatures(start_id=start, **common)
+        case DecoderConfig():
+            return features.DecoderFeatures(start_id=start, **common)
+    raise UsageError(
+        f"model is a {type(experiment.model).__name__}; it must be an EncoderConfig, a DecoderConfig or an "
+        "EncoderDecoderConfig"
+    )
+
+
+def start_id(vocabulary: Vocabulary) -> int:
+    """The token a decoder starts with: bos, else padding as in T5, else eos as in GPT-2."""
+    for token in (vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id):
+        if token is not None:
+            return token
+    raise UsageError(f"{vocabulary!r} has no bos, pad or eos token for a decoder to start with")
+
+
+def check_vocabulary(experiment: Experiment, vocabulary: Vocabulary) -> None:
+    """Refuses a model with fewer embedding rows than the vocabulary has ids.
+
+    Raises:
+        UsageError: with both sizes.
+    """
+    rows = experiment.model.vocab_size
+    if rows < vocabulary.size:
+        raise UsageError(
+            f"the model has {rows} embedding rows and the vocabulary {vocabulary.size} ids ({vocabulary!r}): set the "
+            f"model's vocab_size to at least {vocabulary.size}, or choose another vocabulary"
+        )
+
+
+def _with_sharding(leaf: jax.ShapeDtypeStruct, where: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where)

@@ -1,0 +1,229 @@
+"""Evaluation on held-out tasks: loss and perplexity over every example once, and the task's own metrics by generation.
+
+Results of a task at a step go to eval/TASK/STEP.json, what was generated to eval/TASK/predictions.jsonl (of the newest
+evaluation). Nothing random depends on the step: two evaluations of one checkpoint are equal to the bit, and those of
+different checkpoints see the same corruption.
+"""
+
+import json
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import seqio
+
+from t2t import sharding
+from t2t.config import Experiment
+from t2t.data import evaluation
+from t2t.data.examples import TaskExamples
+from t2t.decode.decoding import Decoding
+from t2t.decode.generate import generate
+from t2t.models.encoder import EncoderConfig
+from t2t.train import processes
+from t2t.train.build import Pieces, start_id
+from t2t.train.step import make_eval_step
+
+log = logging.getLogger(__name__)
+
+Values = dict[str, float]
+
+MAX_EXPONENT = 700.0
+"""Cross entropy beyond which the perplexity would overflow."""
+
+
+class StoppedError(Exception):
+    """The evaluation was asked to stop; its results are thrown away."""
+
+
+class Evaluator:
+    """Evaluates the parameters of a run on its tasks; reads the tasks once.
+
+    Args:
+        pieces: of the run.
+        tasks: what to evaluate, by name (see `t2t.train.tasks.to_evaluate`).
+        split: which examples.
+        on_progress: called with a line that says what is being done.
+        should_stop: asked between batches; True ends the evaluation by `StoppedError`.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        tasks: Mapping[str, seqio.Task],
+        *,
+        split: str = "validation",
+        on_progress: Callable[[str], None] = lambda text: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ):
+        self._pieces = pieces
+        self._tasks = tasks
+        self._split = split
+        self._on_progress = on_progress
+        self._should_stop = should_stop
+        self._step = make_eval_step(pieces.experiment.objective, pieces.models)
+        self._read: dict[str, TaskExamples] = {}
+
+    def __call__(self, params: Mapping[str, Any], step: int, *, directory: Path | None = None) -> dict[str, Values]:
+        """The values of every task.
+
+        Args:
+            params: {role: tree} on the mesh.
+            step: the step they are of.
+            directory: where to write the results; None writes nothing.
+
+        Raises:
+            StoppedError: `should_stop` said so.
+        """
+        results = {}
+        for name in self._tasks:
+            held_out = self._examples(name)
+            values = self.losses(params, held_out)
+            predicted, generated = self.predictions(params, held_out)
+            values |= predicted
+            if directory is not None and processes.is_first():
+                _write(directory / name, step, self._split, values, generated, baseline(self._pieces.experiment, name))
+            results[name] = values
+        return results
+
+    def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> Values:
+        """Mean of each term and metric of the objective over all examples, and the perplexity."""
+        mesh = self._pieces.mesh
+        waiting = []
+        with sharding.use_mesh(mesh):
+            for batch in self._batches(held_out):
+                self._check(f"evaluating {held_out.name}")
+                waiting.append(self._step(params, sharding.shard_batch(batch, mesh)))
+        sums: dict[str, list[float]] = {}
+        for metrics in jax.device_get(waiting):
+            for name, (total, weight) in metrics.items():
+                pair = sums.setdefault(name, [0.0, 0.0])
+                pair[0] += float(total)
+                pair[1] += float(weight)
+        values = {name: total / weight for name, (total, weight) in sums.items() if weight}
+        if "cross_entropy" in values:
+            values["perplexity"] = math.exp(min(values["cross_entropy"], MAX_EXPONENT))
+        return {**values, "examples": float(self._number(held_out))}
+
+    def predictions(self, params: Mapping[str, Any], held_out: TaskExamples) -> tuple[Values, list[dict[str, Any]]]:
+        """The task's own metrics of generated texts, and the texts; nothing for tasks or models that have none."""
+        task = self._tasks[held_out.name]
+        if not task.predict_metric_fns or isinstance(self._pieces.experiment.model, EncoderConfig):
+            return {}, []
+        vocabulary = self._pieces.vocabulary
+        number = self._pieces.experiment.evaluate.max_examples
+        rows = list(evaluation.eval_examples(held_out, self._pieces.converter, max_examples=number))
+        tokens = self._generate(params, held_out.name, [list(map(int, row["inputs"])) for row in rows])
+        generated = [vocabulary.decode(row) for row in tokens]
+        targets = [row.get("targets_pretokenized", vocabulary.decode(row["targets"])) for row in rows]
+        right = [
+            task.postprocess_fn(text, example=row, is_target=True) for text, row in zip(targets, rows, strict=True)
+        ]
+        ours = [
+            task.postprocess_fn(text, example=row, is_target=False) for text, row in zip(generated, rows, strict=True)
+        ]
+        values: Values = {}
+        for metric in task.predict_metric_fns:
+            values |= {name: float(value) for name, value in metric(right, ours).items()}
+        inputs = [row.get("inputs_pretokenized", vocabulary.decode(row["inputs"])) for row in rows]
+        texts = [
+            {"input": text, "prediction": prediction, "target": target}
+            for text, prediction, target in zip(inputs, generated, targets, strict=True)
+        ]
+        return values, texts
+
+    def _generate(self, params: Mapping[str, Any], name: str, prompts: list[list[int]]) -> list[list[int]]:
+        pieces = self._pieces
+        decoding = Decoding(
+            eos_id=pieces.vocabulary.eos_id,
+            pad_id=pieces.converter.pad_id,
+            max_tokens=pieces.converter.lengths["targets"],
+            beams=pieces.experiment.evaluate.beams,
+            vocab_size=pieces.vocabulary.size,
+        )
+        self._check(f"predicting {name}")
+        return generate(
+            pieces.models["model"],
+            params["model"],
+            prompts,
+            decoding=decoding,
+            start_id=start_id(pieces.vocabulary),
+            batch_size=self._rows(),
+            on_batch=lambda done: self._check(f"predicting {name} {done}/{len(prompts)}"),
+        )
+
+    def _examples(self, name: str) -> TaskExamples:
+        if name not in self._read:
+            self._on_progress(f"reading {name} {self._split}")
+            self._read[name] = evaluation.load_eval(
+                self._tasks[name],
+                split=self._split,
+                vocabulary=self._pieces.vocabulary,
+                lengths=self._pieces.converter.lengths,
+                texts=bool(self._tasks[name].predict_metric_fns),
+                progress=lambda task, count: self._on_progress(f"reading {task}: {count:,} examples"),
+            )
+        return self._read[name]
+
+    def _batches(self, held_out: TaskExamples) -> Iterator[Any]:
+        return evaluation.eval_batches(
+            held_out,
+            self._pieces.converter,
+            rows=self._rows(),
+            host=(jax.process_index(), jax.process_count()),
+            max_examples=self._pieces.experiment.evaluate.max_examples,
+        )
+
+    def _rows(self) -> int:
+        """The rows of a batch: as configured, rounded up to what the devices can share."""
+        experiment, mesh = self._pieces.experiment, self._pieces.mesh
+        wanted = experiment.evaluate.batch_size or experiment.data.batch_size
+        unit = mesh.shape["data"] * mesh.shape["fsdp"]
+        return -(-wanted // unit) * unit
+
+    def _number(self, held_out: TaskExamples) -> int:
+        limit = self._pieces.experiment.evaluate.max_examples
+        return len(held_out) if limit is None else min(limit, len(held_out))
+
+    def _check(self, doing: str) -> None:
+        self._on_progress(doing)
+        if self._should_stop():
+            raise StoppedError(doing)
+
+
+def baseline(experiment: Experiment, task: str) -> Values | None:
+    """What a predictor that has learned nothing reaches, if a module of tasks offers `baseline(task)` for it."""
+    for module in experiment.data.modules:
+        offer = getattr(sys.modules.get(module), "baseline", None)
+        if offer is None:
+            continue
+        try:
+            return offer(task)
+        except ValueError as error:
+            log.debug("%s", error)
+    return None
+
+
+def _write(
+    directory: Path,
+    step: int,
+    split: str,
+    values: Values,
+    generated: list[dict[str, Any]],
+    baseline: Values | None,
+) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    result = {"step": step, "task": directory.name, "split": split, "metrics": values, "baseline": baseline}
+    if generated:
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in generated]
+        _replace(directory / "predictions.jsonl", "".join(lines))
+    _replace(directory / f"{step}.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

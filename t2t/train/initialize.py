@@ -1,0 +1,226 @@
+"""Where parameters come from: fresh ones, or those of a run, a checkpoint, a model or a Hugging Face directory."""
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors
+
+from t2t import config as config_lib
+from t2t import sharding
+from t2t.errors import UsageError
+from t2t.train import checkpoint, trees
+from t2t.train import state as state_lib
+from t2t.train.build import Pieces
+from t2t.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+MAY_BE_FRESH = ("head/", "pooler/")
+"""Parameters that another model need not have, and need not give: they belong to what it was trained for."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """A directory understood: the model whose parameters it holds."""
+
+    path: Path
+    kind: str
+    """run, checkpoint, model or Hugging Face."""
+    config: Any
+    """The model config."""
+    vocabulary: Path | None
+    """Where its vocabulary is, if it has one."""
+    shapes: dict[str, Any]
+    """Shape and dtype of every parameter, by path."""
+    leaves: Callable[[dict[str, jax.ShapeDtypeStruct]], Iterator[tuple[str, Any]]]
+    """Reads the parameters asked for, by path, with the shardings asked for."""
+
+
+def open_source(path: str | Path) -> Source:
+    """Understands a directory of parameters; reads none of them.
+
+    Raises:
+        UsageError: there is nothing there that holds parameters.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise UsageError(f"{path} is no directory: give a run, a checkpoint, a model or a Hugging Face directory")
+    file = path / "config.json"
+    if not file.is_file():
+        raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    if (path / checkpoint.STATE).is_dir():
+        return _open_checkpoint(path, content)
+    if "experiment" in content:
+        return _open_run(path)
+    if "t2t" in content:
+        return _open_model(path, content)
+    if "model_type" in content:
+        return _open_hugging_face(path)
+    raise UsageError(f"{file} is of no known kind: it has neither 't2t' nor 'model_type'")
+
+
+def load_params(source: Source, pieces: Pieces) -> dict[str, Any]:
+    """The parameters of a run, read one by one from another model and placed on the mesh.
+
+    Heads and poolers that the source lacks are fresh; those that the model lacks are left out.
+
+    Raises:
+        UsageError: arrays that are missing, left over or of another shape; each is listed.
+    """
+    wanted = trees.by_path(pieces.state.params["model"])
+    missing = [path for path in wanted if path not in source.shapes and path.startswith(MAY_BE_FRESH)]
+    unused = [path for path in source.shapes if path not in wanted and path.startswith(MAY_BE_FRESH)]
+    there = {path: leaf for path, leaf in source.shapes.items() if path not in unused}
+    asked = {path: leaf for path, leaf in wanted.items() if path not in missing}
+    lines = [
+        f"{path}: {there[path].shape if path in there else 'absent'} there, "
+        f"{asked[path].shape if path in asked else 'absent'} in this model"
+        for path in dict.fromkeys([*there, *asked])
+        if path not in there or path not in asked or tuple(there[path].shape) != tuple(asked[path].shape)
+    ]
+    if lines:
+        raise UsageError(f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(lines[:20]))
+    if missing:
+        log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(missing))
+    if unused:
+        log.info("%s of %s have no place in the model and are left out", ", ".join(unused), source.path)
+    fresh = trees.by_path(fresh_params(pieces)["model"]) if missing else {}
+    params = {path: fresh[path] for path in missing} | dict(source.leaves(asked))
+    return {"model": trees.from_nested(_nest(params), like=pieces.state.params["model"])}
+
+
+def fresh_params(pieces: Pieces) -> dict[str, Any]:
+    """New parameters by role, drawn from the seed of the experiment; the same on any mesh."""
+    init = jax.jit(lambda key: state_lib.init_params(pieces.models, key), out_shardings=pieces.shardings.params)
+    with sharding.use_mesh(pieces.mesh):
+        return init(jax.random.key(pieces.experiment.seed))
+
+
+def make_state(params: dict[str, Any], pieces: Pieces) -> state_lib.TrainState:
+    """The state of step 0 around these parameters, on the mesh."""
+    init = jax.jit(lambda params: state_lib.init_state(params, pieces.optimizer), out_shardings=pieces.shardings)
+    with sharding.use_mesh(pieces.mesh):
+        return init(params)
+
+
+def check_same_vocabulary(source: Source, vocabulary: Vocabulary) -> None:
+    """Refuses to read parameters whose embedding rows mean other tokens than the vocabulary of the run.
+
+    Raises:
+        UsageError: naming the first id that differs.
+    """
+    if source.vocabulary is None:
+        log.warning("%s holds no vocabulary: nothing tells whether its tokens are those of this run", source.path)
+        return
+    theirs, ours = Vocabulary.load(source.vocabulary).pieces(), vocabulary.pieces()
+    for token, (left, right) in enumerate(zip(theirs, ours, strict=False)):
+        if left != right:
+            raise UsageError(
+                f"the vocabulary of {source.path} is another one than the run's: id {token} is {left!r} there and "
+                f"{right!r} here, so its embeddings would mean other tokens. Leave out `vocabulary` to take that of "
+                "the model, or drop `init`."
+            )
+
+
+def _open_checkpoint(path: Path, content: dict[str, Any]) -> Source:
+    run = path.parent.parent
+    store = checkpoint.CheckpointStore(path.parent)
+    step = int(path.name)
+    experiment = config_lib.from_json(content["experiment"])
+    shapes = trees.by_path(store.shapes(step)["params"]["model"])
+
+    def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
+        like = {"params": {"model": _nest(asked)}}
+        yield from trees.by_path(store.restore(step, like=like, subset=True).state["params"]["model"]).items()
+
+    return Source(
+        path=path,
+        kind="checkpoint",
+        config=experiment.model,
+        vocabulary=run / "vocabulary" if (run / "vocabulary").is_dir() else None,
+        shapes=shapes,
+        leaves=leaves,
+    )
+
+
+def _open_run(path: Path) -> Source:
+    step = checkpoint.CheckpointStore(path / "checkpoints").latest()
+    if step is None:
+        raise UsageError(f"the run {path} has no checkpoint yet")
+    last = path / "checkpoints" / str(step)
+    found = _open_checkpoint(last, json.loads((last / "config.json").read_text(encoding="utf-8")))
+    return dataclasses.replace(found, path=path, kind="run")
+
+
+def _open_model(path: Path, content: dict[str, Any]) -> Source:
+    files = sorted((path / "params").glob("*.safetensors"))
+    if not files:
+        raise UsageError(f"{path} has a t2t config.json but no params/*.safetensors: it is no model directory")
+    places: dict[str, Path] = {}
+    shapes: dict[str, Any] = {}
+    for file in files:
+        with safetensors.safe_open(str(file), framework="numpy") as opened:
+            for name in opened.keys():  # noqa: SIM118 - safe_open is no mapping
+                places[name] = file
+                shapes[name] = jax.ShapeDtypeStruct(tuple(opened.get_slice(name).get_shape()), np.float32)
+
+    def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
+        for name, leaf in asked.items():
+            with safetensors.safe_open(str(places[name]), framework="numpy") as opened:
+                yield name, _place(opened.get_tensor(name), leaf)
+
+    return Source(
+        path=path,
+        kind="model",
+        config=config_lib.from_json(content["model"]),
+        vocabulary=path / "vocabulary" if (path / "vocabulary").is_dir() else None,
+        shapes=shapes,
+        leaves=leaves,
+    )
+
+
+def _open_hugging_face(path: Path) -> Source:
+    from t2t.hf import load  # noqa: PLC0415 - only runs that start from there need it
+    from t2t.models.base import Network  # noqa: PLC0415
+
+    opened = load.open_directory(path)
+
+    def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
+        for name, value in opened.leaves():
+            if name in asked:
+                yield name, _place(value, asked[name])
+
+    return Source(
+        path=path,
+        kind="Hugging Face",
+        config=opened.config,
+        vocabulary=opened.vocabulary,
+        shapes=trees.by_path(Network(opened.config).shapes()),
+        leaves=leaves,
+    )
+
+
+def _place(value: np.ndarray, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    """One array on the mesh; every process reads it whole and keeps its part."""
+    value = np.asarray(value, leaf.dtype)
+    if leaf.sharding is None:
+        return jax.numpy.asarray(value)
+    return jax.make_array_from_callback(value.shape, leaf.sharding, lambda index: value[index])
+
+
+def _nest(leaves: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, leaf in leaves.items():
+        *parents, last = path.split("/")
+        node = nested
+        for name in parents:
+            node = node.setdefault(name, {})
+        node[last] = leaf
+    return nested

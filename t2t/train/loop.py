@@ -1,0 +1,177 @@
+"""The run as one story: mesh, data, state, steps, evaluations, saves.
+
+How a batch travels, in five files:
+
+1. `tasks/<name>.py`: source, tokenise, corrupt, features.
+2. `t2t/data/pipeline.py`: mixture -> feature converter -> packed, sharded, resumable global batches.
+3. `t2t/train/loop.py`: this file.
+4. `t2t/train/step.py`: value_and_grad, micro-batches, update, metrics. Small and pure.
+5. `t2t/objectives/<kind>.py`: which model call, which loss.
+
+A run that was killed and started again gives, on the same mesh, bit for bit the metrics of one that was not: a
+checkpoint holds the state, where the data stood, and the sums of the metrics since the last log line.
+"""
+
+import collections
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from t2t import sharding
+from t2t.config import Experiment
+from t2t.train import beginning, build, checkpoint, evaluate, progress, record, run_directory, signals, tasks
+from t2t.train.interval import Interval, NonFiniteError
+from t2t.train.state import TrainState
+from t2t.train.step import make_train_step
+
+AHEAD = 2
+"""Steps the host may be ahead of the devices: enough to keep them busy, few enough to stop soon when asked to."""
+
+
+def train(
+    experiment: Experiment,
+    workdir: str | os.PathLike[str],
+    *,
+    recipe: Path | None = None,
+    command: Sequence[str] | None = None,
+    fallback: bool = False,
+) -> TrainState:
+    """Trains in a directory, from its last checkpoint if it has one.
+
+    Args:
+        experiment: what to train.
+        workdir: directory of the run.
+        recipe: the config file, kept in the run.
+        command: how the run was started, kept in the run; None is the command line of the process.
+        fallback: whether to go on from an older checkpoint when the newest is damaged.
+
+    Returns:
+        The state after the last step.
+
+    Raises:
+        UsageError: the experiment cannot work, or differs from the one the run began with.
+        CheckpointError: a checkpoint cannot be read or written.
+        RunError: the loss became NaN, or the data failed.
+        Interrupted: SIGTERM or Ctrl-C; the state is saved.
+    """
+    run = run_directory.RunDirectory(workdir)
+    with (
+        run.locked(),
+        progress.Progress(run.log, total=experiment.train.steps) as report,
+        beginning.open_store(run, experiment) as store,
+    ):
+        run.check_resumable(experiment, has_checkpoint=store.latest() is not None)
+        store.clean()
+        about = run_directory.describe(experiment, command=command)
+        try:
+            return _train(experiment, run, store, report, about=about, recipe=recipe, fallback=fallback)
+        except (NonFiniteError, beginning.DataError) as error:
+            raise beginning.explain(error, store) from error
+
+
+def _train(  # noqa: PLR0915 - the story is told in one piece
+    experiment: Experiment,
+    run: run_directory.RunDirectory,
+    store: checkpoint.CheckpointStore,
+    report: progress.Progress,
+    *,
+    about: dict[str, Any],
+    recipe: Path | None,
+    fallback: bool,
+) -> TrainState:
+    # The pieces: vocabulary, mesh, models, optimizer, tasks. What cannot work fails here, before anything is written.
+    report.phase("building the model")
+    is_new = store.latest() is None
+    source = beginning.open_init(experiment) if is_new else None
+    vocabulary = beginning.choose_vocabulary(experiment, source, kept=None if is_new else run.vocabulary)
+    pieces = build.build(experiment, vocabulary)
+    report.say(build.summary(pieces))
+    report.phase("importing tasks")
+    tasks.register(experiment)
+    evaluated_tasks = tasks.to_evaluate(experiment)
+    tasks.check_best(experiment, list(evaluated_tasks))
+
+    # The state: restored, imported or fresh; and the data, from where they stood.
+    report.phase("initialising")
+    if is_new:
+        state, loop = beginning.new_state(pieces, source, report), beginning.LoopState()
+    else:
+        state, loop = beginning.restored_state(pieces, store, report, fallback=fallback)
+    step = saved = int(state.step)
+    run.write(about, experiment, recipe=recipe, vocabulary=vocabulary)
+    run.cut_back(step)
+    store.discard_after(step)
+    batches = beginning.open_batches(pieces, tasks.to_train(experiment), report, position=loop.position)
+
+    interval = Interval.of(loop.interval)
+    evaluated, results = loop.evaluated, {}
+    total = experiment.train.steps
+    train_step = make_train_step(
+        experiment.objective,
+        pieces.models,
+        pieces.optimizer,
+        seed=experiment.seed,
+        micro_batches=experiment.train.micro_batches,
+        rate=experiment.optimizer.learning_rate.rate(total),
+        state_shardings=pieces.shardings,
+    )
+    in_flight: collections.deque[Any] = collections.deque()
+    report.phase("compiling the training step")
+    with (
+        batches,
+        sharding.use_mesh(pieces.mesh),
+        signals.StopRequests() as requests,
+        record.Recorder(pieces, run, report, step=step) as recorder,
+    ):
+        evaluator = evaluate.Evaluator(
+            pieces, evaluated_tasks, on_progress=report.phase, should_stop=lambda: requests.received is not None
+        )
+        while True:
+            # Between two steps: evaluate, save, stop. A resumed run begins here, with what was left undone.
+            stop = requests.agreed(step)
+            if stop is None and evaluated < step and is_due(step, experiment.evaluate.every, total):
+                try:
+                    with recorder.paused():
+                        results = evaluator(state.params, step, directory=run.evaluations)
+                except evaluate.StoppedError:
+                    stop = requests.agreed(step)
+                else:
+                    recorder.evaluation(step, results)
+                    evaluated = step
+            if saved < step and (stop is not None or is_due(step, experiment.checkpoint.every, total)):
+                interval.fetch()
+                loop = beginning.LoopState(position=batches.state(), interval=interval.state(), evaluated=evaluated)
+                metrics = record.flat(results) if evaluated == step else {}
+                store.save(step, beginning.to_save(state), data=loop.to_json(), config=about, metrics=metrics)
+                saved = step
+            if stop is not None:
+                store.wait()
+                report.say(f"stopped after step {step}; the same command goes on from there")
+                raise signals.Interrupted(stop, step)
+            if step >= total:
+                break
+
+            batch = next(batches)
+            state, metrics = train_step(state, sharding.shard_batch(batch, pieces.mesh))
+            step += 1
+            interval.add(step, metrics, tokens=record.count_tokens(batch))
+            in_flight.append(metrics)
+            if len(in_flight) > AHEAD:
+                jax.block_until_ready(in_flight.popleft())
+                recorder.completed(step - AHEAD)
+            if is_due(step, experiment.train.log_every, total):
+                interval.fetch()
+                recorder.log(step, interval)
+                interval.clear()
+                store.check()
+        store.wait()
+    report.say(f"done after {total} steps; the last checkpoint is {store.path(total)}")
+    return state
+
+
+def is_due(step: int, every: int, total: int) -> bool:
+    """Whether something done every so many steps, and once more after the last, is due after `step`."""
+    return step > 0 and (step % every == 0 or step == total)

@@ -1,0 +1,110 @@
+"""What a run writes down while it trains: log lines and evaluations, for people and for programs."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+
+import jax
+import numpy as np
+
+from t2t.train import processes, progress, writer
+from t2t.train.build import Pieces
+from t2t.train.interval import Interval
+from t2t.train.run_directory import RunDirectory
+from t2t.types import Batch
+
+
+class Recorder:
+    """Measures time and writes metrics of steps and evaluations; use it as a context manager.
+
+    Args:
+        pieces: of the run.
+        run: where to write.
+        report: where to show.
+        step: the step the run goes on from.
+    """
+
+    def __init__(self, pieces: Pieces, run: RunDirectory, report: progress.Progress, *, step: int):
+        self._pieces = pieces
+        self._report = report
+        self._total = pieces.experiment.train.steps
+        self._clock: tuple[float, int] | None = None  # when the steps after this one began
+        self._writer = writer.MetricsWriter(run.metrics, run.events, step=step) if processes.is_first() else None
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        if self._writer is not None:
+            self._writer.close()
+
+    def completed(self, step: int) -> None:
+        """Notes that a step is done; the clock starts at the first, whose time was mostly compilation."""
+        if self._clock is None:
+            self._clock = time.monotonic(), step
+        self._report.phase("training")
+        self._report.step(step)
+
+    def log(self, step: int, interval: Interval) -> None:
+        """Writes the line of an interval whose steps are all done."""
+        values: dict[str, float] = interval.means()
+        targets = interval.weight("cross_entropy")
+        if targets:
+            values["target_tokens"] = targets
+        values["tokens"] = interval.total_tokens
+        times = self._times(step, interval)
+        self._clock = time.monotonic(), step
+        self._write(step, "train", self._learned(), {**values, **times})
+        left = (self._total - step) / times["steps_per_second"] if times else None
+        self._report.note(progress.line(step, self._total, {**values, **times}, eta=left))
+        self._report.step(step)
+
+    def evaluation(self, step: int, results: Mapping[str, Mapping[str, float]]) -> None:
+        """Writes one line for each task."""
+        for task, values in results.items():
+            self._write(step, "validation", task, dict(values))
+            shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "examples")
+            self._report.say(f"step {step}  {task}  {shown}")
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time that does not count as training."""
+        before = time.monotonic()
+        yield
+        if self._clock is not None:
+            self._clock = self._clock[0] + time.monotonic() - before, self._clock[1]
+
+    def _times(self, step: int, interval: Interval) -> dict[str, float]:
+        if self._clock is None or step <= self._clock[1]:
+            return {}
+        seconds = max(time.monotonic() - self._clock[0], 1e-9)
+        rate = (step - self._clock[1]) / seconds
+        return {
+            "seconds": seconds,
+            "steps_per_second": rate,
+            "tokens_per_second": rate * interval.tokens / interval.steps * jax.process_count(),
+        }
+
+    def _write(self, step: int, split: str, task: str, values: dict[str, float]) -> None:
+        if self._writer is not None:
+            self._writer.write(step, split=split, task=task, values=values)
+
+    def _learned(self) -> str:
+        train = self._pieces.experiment.data.train
+        return train if isinstance(train, str) else "+".join(train)
+
+
+def flat(results: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Results by TASK/METRIC, as `checkpoint.best` names them."""
+    return {f"{task}/{name}": value for task, values in results.items() for name, value in values.items()}
+
+
+def count_tokens(batch: Batch) -> int:
+    """Tokens of a host's batch that are no padding, of both sides.
+
+    Example:
+        >>> count_tokens({"encoder_segment_ids": np.array([[1, 1, 0]]), "decoder_segment_ids": np.array([[1, 0, 0]])})
+        3
+    """
+    return int(sum(np.count_nonzero(value) for name, value in batch.items() if name.endswith("_segment_ids")))

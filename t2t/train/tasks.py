@@ -1,0 +1,102 @@
+"""The tasks of a run: registered by the modules of its config, read from its own files where it names some."""
+
+import importlib
+import logging
+from collections.abc import Sequence
+
+import seqio
+
+from t2t.config import Experiment
+from t2t.data import examples, file_source
+from t2t.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+SPLIT = "validation"
+"""The split that evaluations during training read."""
+
+
+def register(experiment: Experiment) -> None:
+    """Imports the modules that register the tasks of the run.
+
+    Raises:
+        UsageError: a module of `data.modules` cannot be imported.
+    """
+    for name in experiment.data.modules:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise UsageError(f"the task module {name} of data.modules cannot be imported: {error}") from error
+
+
+def to_train(experiment: Experiment) -> str | dict:
+    """What the run learns, as `t2t.data.pipeline.load_stream` takes it.
+
+    Raises:
+        UsageError: own files for a mixture, whose tasks would all read the same text.
+    """
+    data = experiment.data
+    if not data.files:
+        return data.train
+    if not isinstance(data.train, str):
+        raise UsageError(
+            f"data.files takes the place of the text of one task, but data.train is a mixture: {data.train}"
+        )
+    return {_with_files(experiment, data.train): 1.0}
+
+
+def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> dict[str, seqio.Task]:
+    """The tasks to evaluate: `names`, or those of the config; with own held-out files, the training task on them.
+
+    Raises:
+        UsageError: a name that is not registered, or a task without validation split.
+    """
+    data = experiment.data
+    own = data.train if (data.files or data.eval_files) and isinstance(data.train, str) else None
+    wanted = list(experiment.evaluate.tasks if names is None else names)
+    if names is None and data.eval_files and own is not None and own not in wanted:
+        wanted.append(own)
+    found = {}
+    for name in wanted:
+        if name == own and not data.eval_files:
+            log.warning("%s learns from data.files and is not evaluated: name held-out text in data.eval_files", name)
+            continue
+        try:
+            found[name] = _with_files(experiment, name) if name == own else examples.get_task(name)
+        except ValueError as error:
+            raise UsageError(f"evaluate.tasks: {error}") from error
+        if SPLIT not in found[name].splits:
+            splits = ", ".join(found[name].splits)
+            raise UsageError(f"evaluate.tasks: {name} has no split '{SPLIT}'; it has {splits}")
+    return found
+
+
+def check_best(experiment: Experiment, names: Sequence[str]) -> None:
+    """Refuses a `checkpoint.best` that is never measured.
+
+    Raises:
+        UsageError: no such task among those evaluated, or checkpoints between evaluations.
+    """
+    best = experiment.checkpoint.best
+    if best is None:
+        return
+    if best.rpartition("/")[0] not in names:
+        raise UsageError(
+            f"checkpoint.best is {best!r}; it must be TASK/METRIC with a task of evaluate.tasks "
+            f"({', '.join(names) or 'there are none'})"
+        )
+    if experiment.checkpoint.every % experiment.evaluate.every:
+        raise UsageError(
+            f"checkpoint.best needs an evaluation at every checkpoint: checkpoint.every={experiment.checkpoint.every} "
+            f"must be a multiple of evaluate.every={experiment.evaluate.every}"
+        )
+
+
+def _with_files(experiment: Experiment, name: str) -> seqio.Task:
+    data = experiment.data
+    try:
+        return file_source.with_files(
+            name, files=data.files, eval_files=data.eval_files, field=data.field, unit=data.unit
+        )
+    except ValueError as error:
+        raise UsageError(f"data.files: {error}") from error
