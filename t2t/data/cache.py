@@ -35,7 +35,7 @@ def cache_name(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> str:
         "features": {name: _describe_feature(feature) for name, feature in task.output_features.items()},
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    readable = re.sub(r"[^\w.-]", "_", task.name.split(":")[-1])
+    readable = re.sub(r"[^\w.-]", "_", task.name)
     return f"{readable}-{split}-{digest[:20]}.npz"
 
 

@@ -3,11 +3,13 @@
 import difflib
 import logging
 import pathlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from t2t.data import host_tensorflow, preprocessors, vocabularies  # isort: skip - TensorFlow's settings come first
+import numpy as np
 import seqio
 
 from t2t.data import cache, corruption
@@ -18,6 +20,14 @@ from t2t.vocabulary import Vocabulary
 logger = logging.getLogger(__name__)
 
 
+@runtime_checkable
+class Objective(Protocol):
+    """What makes a training example of one with raw tokens, such as `t2t.data.preprocessors.BoundCorruption`."""
+
+    def example(self, features: Example, rng: np.random.Generator) -> Example:
+        """A pure function of the features and the generator."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskExamples:
     """The examples of one task and split. `example(i, epoch=e)` is a pure function of (seed, e, i)."""
@@ -25,7 +35,7 @@ class TaskExamples:
     name: str
     split: str
     store: TokenStore
-    corruption: preprocessors.BoundCorruption | None
+    corruption: Objective | None
     seed: int
 
     def __len__(self) -> int:
@@ -70,9 +80,9 @@ def load_examples(
     if split not in task.splits:
         raise ValueError(f"Task '{task.name}' has no split '{split}'; it has {', '.join(map(repr, task.splits))}.")
     bound = task if vocabulary is None else vocabularies.bind_vocabulary(task, vocabulary)
-    deterministic, objective = split_corruption(bound)
+    deterministic, objective = split_corruption(bound.replace(name=task.name))
     fitted = None if objective is None else objective.bind(lengths, bound.output_features)
-    store = _cached_store(deterministic, task.name, split, lengths, texts, cache_dir, progress)
+    store = _cached_store(deterministic, split, lengths, texts, cache_dir, progress)
     if not len(store):
         raise ValueError(
             f"Task '{task.name}' has no examples in split '{split}': the source is empty, or all are dropped."
@@ -80,7 +90,7 @@ def load_examples(
     return TaskExamples(name=task.name, split=split, store=store, corruption=fitted, seed=seed)
 
 
-def get_task(task: str | seqio.Task) -> seqio.Task:
+def get_task(task: str | seqio.Task | seqio.Mixture) -> seqio.Task:
     """The task itself, or the one registered under a name.
 
     Raises:
@@ -131,7 +141,6 @@ def split_corruption(task: seqio.Task) -> tuple[seqio.Task, preprocessors.Corrup
 
 def _cached_store(
     task: seqio.Task,
-    name: str,
     split: str,
     lengths: Mapping[str, int],
     texts: bool,
@@ -139,7 +148,7 @@ def _cached_store(
     progress: Progress | None,
 ) -> TokenStore:
     def read() -> TokenStore:
-        return TokenStore.collect(read_examples(task, split, lengths), name=name, texts=texts, progress=progress)
+        return TokenStore.collect(read_examples(task, split, lengths), name=task.name, texts=texts, progress=progress)
 
     if cache_dir is None or texts:
         return read()
@@ -173,5 +182,8 @@ def read_examples(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> I
         )
         yield from dataset.as_numpy_iterator()
     except (tf.errors.OpError, OSError) as error:
-        reason = getattr(error, "message", None) or str(error)
+        failure = getattr(task.source, "failure", None)
+        if failure is not None:
+            raise failure from None
+        reason = re.sub(r"\{\{.*?\}\} ?|\[Op:.*", "", getattr(error, "message", None) or str(error)).strip()
         raise ValueError(f"Reading split '{split}' of task '{task.name}' failed: {reason}") from error

@@ -6,8 +6,8 @@ import seqio
 
 from t2t.data.examples import get_provider
 
-Spec = str | Mapping[str, float]
-"""Name of a task or mixture, or the rates of several."""
+Spec = str | seqio.Task | seqio.Mixture | Mapping[str, float]
+"""A task or mixture or its name, or the rates of several by name."""
 
 
 def leaf_tasks(spec: Spec) -> list[seqio.Task]:
@@ -17,8 +17,7 @@ def leaf_tasks(spec: Spec) -> list[seqio.Task]:
         ValueError: a name that is not registered.
     """
     tasks = {}
-    for name in [spec] if isinstance(spec, str) else spec:
-        provider = get_provider(name)
+    for provider in _providers(spec):
         for task in [provider] if isinstance(provider, seqio.Task) else provider.tasks:
             tasks[task.name] = task
     return [tasks[name] for name in sorted(tasks)]
@@ -34,13 +33,18 @@ def flat_rates(spec: Spec, counts: Mapping[str, int]) -> dict[str, float]:
         ValueError: a rate is negative or not finite, or all are 0.
     """
     rates: dict[str, float] = {}
-    for name, rate in {spec: 1.0}.items() if isinstance(spec, str) else spec.items():
-        for task, share in _shares(get_provider(name), counts).items():
+    for provider, rate in _providers(spec).items():
+        for task, share in _shares(provider, counts).items():
             rates[task] = rates.get(task, 0.0) + rate * share
     wrong = {name: rate for name, rate in rates.items() if not 0 <= rate < float("inf")}
     if wrong or not any(rates.values()):
         raise ValueError(f"Rates of a mixture must be at least 0, finite and not all 0; got {wrong or rates}.")
     return {name: rates[name] for name in sorted(rates) if rates[name]}
+
+
+def _providers(spec: Spec) -> dict[seqio.Task | seqio.Mixture, float]:
+    rates = spec if isinstance(spec, Mapping) else {spec: 1.0}
+    return {get_provider(name): float(rate) for name, rate in rates.items()}
 
 
 def _shares(provider: seqio.Task | seqio.Mixture, counts: Mapping[str, int]) -> dict[str, float]:

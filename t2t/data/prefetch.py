@@ -3,11 +3,12 @@
 import queue
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from t2t.types import Batch
 
 
+@runtime_checkable
 class Resumable(Protocol):
     """An iterator of batches that can say where it stands."""
 

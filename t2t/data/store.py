@@ -52,7 +52,7 @@ class TokenStore:
         if not 0 <= index < self.size:
             raise IndexError(f"Example {index} of {self.size}.")
         return {
-            name: column.values[index] if column.is_scalar else _slice(column, index)
+            name: column.values[index, ...] if column.is_scalar else _slice(column, index)
             for name, column in self.columns.items()
         }
 
@@ -87,7 +87,7 @@ class TokenStore:
                 array = np.asarray(value)
                 if array.dtype.kind in "OSU":
                     if texts:
-                        kept.setdefault(feature, []).append(_as_text(array))
+                        kept.setdefault(feature, []).append(_as_text(array.tolist()))
                 elif feature in builders:
                     builders[feature].add(array)
                 else:
@@ -123,7 +123,7 @@ class TokenStore:
             ValueError: the file is damaged.
         """
         try:
-            with np.load(path) as file:
+            with path.open("rb") as stream, np.load(stream) as file:
                 arrays = {name: file[name] for name in file.files}
             size = int(arrays.pop("size"))
             columns = {}
@@ -192,8 +192,7 @@ def _slice(column: Column, index: int) -> np.ndarray:
     return column.values[column.offsets[index] : column.offsets[index + 1]]
 
 
-def _as_text(array: np.ndarray) -> Any:
-    if array.ndim:
-        return [_as_text(item) for item in array]
-    value = array.item()
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value

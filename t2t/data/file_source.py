@@ -1,0 +1,124 @@
+"""seqio tasks on a user's own files.
+
+    registry.add_objectives("books", FileSource({"train": ["books/*.txt"], "validation": ["held_out.txt"]}))
+
+registers books_span_corruption, books_mlm, books_causal_lm and books_prefix_lm; `with_files` gives a registered task
+other text and leaves its objective as it is (`t2t train CONFIG --data.files ...`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t.data import corpora
+
+from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
+import seqio
+
+from t2t.data.examples import get_task, split_corruption
+
+
+class FileSource(seqio.DataSource):
+    """A source of documents {"text": ...} or, with `fields`, of records with these, read from files as they come.
+
+    Args:
+        files: paths and globs of each split.
+        field: column of the text in jsonl, csv, tsv and parquet files.
+        unit: what counts as one document in plain text files.
+        fields: fields of records that are wanted instead of a text, such as ("inputs", "targets").
+
+    Raises:
+        corpora.CorpusError: files that are missing or of an unknown kind.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, Sequence[str]],
+        *,
+        field: str = "text",
+        unit: corpora.Unit = "paragraph",
+        fields: Sequence[str] = (),
+    ) -> None:
+        super().__init__(splits=tuple(files))
+        self.files = {split: [str(path) for path in corpora.find_files(patterns)] for split, patterns in files.items()}
+        self.field = field
+        self.unit = unit
+        self.fields = tuple(fields)
+        self.failure: corpora.CorpusError | None = None  # what stopped the reading, which TensorFlow would garble
+
+    @property
+    def supports_arbitrary_sharding(self) -> bool:
+        """No: examples are read in order."""
+        return False
+
+    def list_shards(self, split: str) -> list[str]:
+        """One shard a split."""
+        return [split]
+
+    def num_input_examples(self, split: str) -> int | None:
+        """Unknown before reading."""
+        del split
+
+    def fingerprint(self, split: str) -> list[Any]:
+        """What decides the examples of a split: its files with size and time of change, and how they are read."""
+        stats = [(path, corpora.find_files([path])[0].stat()) for path in self.files[split]]
+        return [[path, s.st_size, s.st_mtime_ns] for path, s in stats] + [self.field, self.unit, list(self.fields)]
+
+    def get_dataset(
+        self,
+        split: str = "train",
+        shuffle: bool = True,
+        seed: int | None = None,
+        shard_info: seqio.ShardInfo | None = None,
+        **_: Any,
+    ) -> tf.data.Dataset:
+        """The examples of a split as strings, as seqio asks for them.
+
+        Raises:
+            ValueError: an unknown split, or more than one shard.
+        """
+        if split not in self.files:
+            raise ValueError(f"split={split!r}: this source has {', '.join(self.files)}.")
+        if shard_info is not None and shard_info.num_shards > 1:
+            raise ValueError("Files are read as one shard; use tf.data.Dataset.shard.")
+        names = self.fields or ("text",)
+        signature = {name: tf.TensorSpec([], tf.string) for name in names}
+        dataset = tf.data.Dataset.from_generator(lambda: self._read(split), output_signature=signature)
+        return dataset.shuffle(10_000, seed=seed) if shuffle else dataset
+
+    def _read(self, split: str) -> Iterator[dict[str, str]]:
+        self.failure = None
+        try:
+            if self.fields:
+                yield from corpora.read_records(self.files[split], fields=self.fields)
+            else:
+                for text in corpora.read_texts(self.files[split], field=self.field, unit=self.unit):
+                    yield {"text": text}
+        except corpora.CorpusError as failure:
+            self.failure = failure
+            raise
+
+
+def with_files(
+    task: str | seqio.Task,
+    *,
+    files: Sequence[str] = (),
+    eval_files: Sequence[str] = (),
+    field: str = "text",
+    unit: corpora.Unit = "paragraph",
+) -> seqio.Task:
+    """The task with a user's files as its train and validation split, everything else kept; it is not registered.
+
+    Pretraining tasks (those that end in a corruption) read documents as {"text": ...}; supervised ones read records
+    whose fields are named as the task's features, such as inputs and targets.
+
+    Raises:
+        ValueError: a name that is no task, or no files at all.
+        corpora.CorpusError: files that are missing or of an unknown kind.
+    """
+    splits = {split: named for split, named in {"train": files, "validation": eval_files}.items() if named}
+    if not splits:
+        raise ValueError("with_files needs files or eval_files.")
+    task = get_task(task)
+    _, corruption = split_corruption(task)
+    fields = () if corruption is not None else tuple(task.output_features)
+    return task.replace(source=FileSource(splits, field=field, unit=unit, fields=fields))

@@ -1,0 +1,108 @@
+import pytest
+import seqio
+
+from t2t.data import examples, file_source, registry
+from t2t.data.corpora import CorpusError
+from t2t.data.file_source import FileSource, with_files
+from t2t.vocabulary import ByteVocabulary
+
+BYTES = ByteVocabulary()
+
+
+@pytest.fixture
+def books(tmp_path):
+    (tmp_path / "a.txt").write_text("First paragraph.\n\nSecond, which is longer.\n")
+    (tmp_path / "b.txt").write_text("Third.\n")
+    (tmp_path / "held_out.jsonl").write_text('{"body": "Held out."}\n')
+    return tmp_path
+
+
+def texts(source, split):
+    return [x["text"].decode() for x in source.get_dataset(split, shuffle=False).as_numpy_iterator()]
+
+
+def test_reads_documents_of_each_split(books):
+    source = FileSource({"train": [f"{books}/*.txt"], "validation": [f"{books}/held_out.jsonl"]}, field="body")
+    assert source.splits == ("train", "validation")
+    assert texts(source, "train") == ["First paragraph.", "Second, which is longer.", "Third."]
+    assert texts(source, "validation") == ["Held out."]
+    with pytest.raises(ValueError, match="split='test'"):
+        source.get_dataset("test")
+
+
+def test_fingerprint_changes_with_the_files_and_how_they_are_read(books):
+    first = FileSource({"train": [f"{books}/a.txt"]})
+    assert first.fingerprint("train") == FileSource({"train": [f"{books}/a.txt"]}).fingerprint("train")
+    assert first.fingerprint("train") != FileSource({"train": [f"{books}/a.txt"]}, unit="line").fingerprint("train")
+    before = first.fingerprint("train")
+    (books / "a.txt").write_text("Another text.\n")
+    assert first.fingerprint("train") != before
+
+
+def test_registered_objectives_read_the_files(books):
+    names = registry.add_objectives("test_books", FileSource({"train": [f"{books}/*.txt"]}))
+    try:
+        loaded = examples.load_examples(
+            "test_books_causal_lm", "train", vocabulary=BYTES, lengths={"targets": 16}, seed=0
+        )
+        ids = [token for i in range(len(loaded)) for token in loaded.store[i]["targets"].tolist()]
+        assert BYTES.decode([i for i in ids if i != BYTES.eos_id]) == "First paragraph.Second, which is longer.Third."
+    finally:
+        for name in names:
+            seqio.TaskRegistry.remove(name)
+
+
+@pytest.fixture
+def tasks(books):
+    names = registry.add_objectives("test_other", FileSource({"train": [f"{books}/b.txt"]}))
+    registry.add_text_to_text("test_qa", FileSource({"train": [f"{books}/b.txt"]}), metric_fns=[])
+    yield
+    for name in (*names, "test_qa"):
+        seqio.TaskRegistry.remove(name)
+
+
+def test_with_files_keeps_the_objective(books, tasks):
+    task = with_files(
+        "test_other_mlm", files=[f"{books}/a.txt"], eval_files=[f"{books}/held_out.jsonl"], field="body", unit="line"
+    )
+    assert task.name == "test_other_mlm"
+    assert task.splits == ("train", "validation")
+    loaded = examples.load_examples(task, "train", vocabulary=BYTES, lengths={"inputs": 64, "targets": 64}, seed=0)
+    assert loaded.corruption is not None
+    assert sorted(loaded.example(0, epoch=0)) == ["inputs", "targets", "weights"]
+    assert seqio.TaskRegistry.get("test_other_mlm").source is not task.source
+
+
+def test_supervised_tasks_take_records(books, tasks):
+    (books / "qa.tsv").write_text("inputs\ttargets\nhow\tso\n")
+    task = with_files("test_qa", files=[f"{books}/qa.tsv"])
+    loaded = examples.load_examples(
+        task, "train", vocabulary=BYTES, lengths={"inputs": 9, "targets": 9}, seed=0, texts=True
+    )
+    assert [BYTES.decode(loaded.store[0][name].tolist()) for name in ("inputs", "targets")] == ["how", "so"]
+    assert loaded.store.texts["inputs_pretokenized"] == ["how"]
+
+
+def test_what_is_wrong_with_a_file_is_said_in_our_words(books, tasks):
+    (books / "bad.txt").write_bytes(b"fine\n\nnot \xff fine\n")
+    task = with_files("test_other_causal_lm", files=[f"{books}/bad.txt"])
+    with pytest.raises(CorpusError, match="bad.txt is not UTF-8: byte 10 is 0xff"):
+        examples.load_examples(task, "train", vocabulary=BYTES, lengths={"targets": 16}, seed=0)
+
+
+def test_a_file_that_vanished_is_named(books, tasks):
+    task = with_files("test_other_causal_lm", files=[f"{books}/a.txt"])
+    (books / "a.txt").unlink()
+    with pytest.raises(CorpusError, match="No file matches '.*a.txt'"):
+        examples.load_examples(task, "train", vocabulary=BYTES, lengths={"targets": 16}, seed=0)
+
+
+def test_files_are_needed(tasks):
+    with pytest.raises(ValueError, match="needs files or eval_files"):
+        with_files("test_other_mlm")
+    with pytest.raises(CorpusError, match="No file matches"):
+        with_files("test_other_mlm", files=["nothing.txt"])
+    with pytest.raises(ValueError, match="one shard"):
+        source = seqio.TaskRegistry.get("test_other_mlm").source
+        source.get_dataset("train", shard_info=seqio.ShardInfo(0, 2))
+    assert file_source.FileSource.num_input_examples(source, "train") is None
