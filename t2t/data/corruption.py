@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float, Int
 
 Tokens = Int[np.ndarray, "*B T"]
 Mask = Bool[np.ndarray, "*B T"]
+Ids = Sequence[int] | Int[np.ndarray, " K"]
 
 
 def _bit_generator(seed: int, epoch: int, index: int) -> np.random.Philox:
@@ -73,18 +74,19 @@ def span_lengths(inputs_length: int, *, noise_density: float, mean_noise_span_le
     if inputs_length < 1:
         raise ValueError(f"inputs_length={inputs_length} must be positive")
 
-    def lengths(tokens: int) -> SpanLengths:
+    def lengths(tokens: int) -> tuple[int, int]:
         noise = round(tokens * noise_density)
         spans = round(noise / mean_noise_span_length)
-        return SpanLengths(tokens=tokens, inputs=tokens - noise + spans + 1, targets=noise + spans + 1)
+        return tokens - noise + spans + 1, noise + spans + 1
 
-    best = lengths(inputs_length - 1)
-    while (longer := lengths(best.tokens + 1)).inputs <= inputs_length:
-        best = longer
-    if noise_density == 0.5 and best.targets > best.inputs:
+    tokens = inputs_length - 1
+    while lengths(tokens + 1)[0] <= inputs_length:
+        tokens += 1
+    inputs, targets = lengths(tokens)
+    if noise_density == 0.5 and targets > inputs:
         # One token less makes both sides equally long; T5 does not count again.
-        best = dataclasses.replace(best, tokens=best.tokens - 1, targets=best.targets - 1)
-    return best
+        tokens, targets = tokens - 1, targets - 1
+    return SpanLengths(tokens=tokens, inputs=inputs, targets=targets)
 
 
 def span_counts(length: int, *, noise_density: float, mean_noise_span_length: float) -> tuple[int, int]:
@@ -187,9 +189,7 @@ def _compress(tokens: Tokens, keep: Mask) -> Int[np.ndarray, "*B N"]:
     return tokens[keep].reshape(*tokens.shape[:-1], -1)
 
 
-def spans_to_unique_sentinels(
-    tokens: Tokens, mask: Mask, sentinels: Sequence[int] | Int[np.ndarray, " K"]
-) -> Int[np.ndarray, "*B N"]:
+def spans_to_unique_sentinels(tokens: Tokens, mask: Mask, sentinels: Ids) -> Int[np.ndarray, "*B N"]:
     """Each span of noise becomes a sentinel, the k-th of a row the k-th sentinel. For targets invert the mask.
 
     Example:
@@ -232,7 +232,7 @@ def drop_tokens(tokens: Tokens, mask: Mask) -> Int[np.ndarray, "*B N"]:
 
 
 def invert_span_corruption(
-    inputs: Int[np.ndarray, " M"], targets: Int[np.ndarray, " N"], sentinels: Sequence[int]
+    inputs: Int[np.ndarray, " M"], targets: Int[np.ndarray, " N"], sentinels: Ids
 ) -> Int[np.ndarray, " T"]:
     """The text that span corruption took apart. EOS and padding must be cut off before; a final sentinel may stay.
 
@@ -249,7 +249,7 @@ def invert_span_corruption(
     return np.concatenate(parts)
 
 
-def _split(tokens: np.ndarray, sentinels: Sequence[int]) -> list[np.ndarray]:
+def _split(tokens: np.ndarray, sentinels: Ids) -> list[np.ndarray]:
     parts = []
     for sentinel in sentinels:
         places = np.flatnonzero(tokens == sentinel)

@@ -148,7 +148,7 @@ class Corruption(LatePreprocessor):
         bound = self.bind(sequence_length, output_features)
         seed = _seqio_seed()
 
-        def run(index: np.ndarray, tokens: np.ndarray) -> list[np.ndarray]:
+        def run(index: np.int64, tokens: np.ndarray) -> list[np.ndarray]:
             made = bound.example({self.feature: tokens}, corruption.example_rng(seed, 0, int(index)))
             return [made[name] for name in bound.names]
 

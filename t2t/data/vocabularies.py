@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import SupportsInt
 
 import numpy as np
 import seqio
@@ -50,22 +51,21 @@ class SeqioVocabulary(seqio.Vocabulary):
     def _encode(self, s: str | bytes) -> list[int]:
         return self.vocabulary.encode(as_text(s))
 
-    def _decode(self, ids: Iterable[int]) -> str:
+    def _decode(self, ids: Iterable[SupportsInt]) -> str:
         return self.vocabulary.decode(ids)
 
     def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
-        ids = tf.numpy_function(lambda text: np.asarray(self._encode(text), np.int32), [s], tf.int32)
-        ids.set_shape([None])
-        return ids
+        def encode(text: bytes | np.ndarray) -> np.ndarray:  # an array without dimensions in eager mode
+            return np.asarray(self._encode(text.item() if isinstance(text, np.ndarray) else text), np.int32)
+
+        return tf.ensure_shape(tf.numpy_function(encode, [s], tf.int32), [None])
 
     def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
         def decode(ids: np.ndarray) -> np.ndarray:
             rows = ids.reshape(-1, ids.shape[-1])
             return np.array([t.encode() for t in self.vocabulary.decode_batch(rows)], object).reshape(ids.shape[:-1])
 
-        text = tf.numpy_function(decode, [ids], tf.string)
-        text.set_shape(ids.shape[:-1])
-        return text
+        return tf.ensure_shape(tf.numpy_function(decode, [ids], tf.string), ids.shape[:-1])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SeqioVocabulary) and self.vocabulary == other.vocabulary

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, SupportsInt
 
 CONFIG_FILE = "vocabulary.json"
 MASK = "<mask>"
@@ -73,7 +73,7 @@ class Vocabulary(abc.ABC):
         """Ids of one text, without bos or eos."""
         return self.encode_batch([text])[0]
 
-    def decode(self, ids: Iterable[int], *, skip_sentinels: bool = False) -> str:
+    def decode(self, ids: Iterable[SupportsInt], *, skip_sentinels: bool = False) -> str:
         """The text of ids up to the first eos, without padding and the leading bos.
 
         Args:
@@ -91,7 +91,7 @@ class Vocabulary(abc.ABC):
         known = (i if 0 <= i < self.size else self.unk_id for i in ids if i not in dropped)
         return self._decode([i for i in known if i is not None])
 
-    def decode_batch(self, rows: Iterable[Iterable[int]], *, skip_sentinels: bool = False) -> list[str]:
+    def decode_batch(self, rows: Iterable[Iterable[SupportsInt]], *, skip_sentinels: bool = False) -> list[str]:
         """The text of each row of ids."""
         return [self.decode(row, skip_sentinels=skip_sentinels) for row in rows]
 

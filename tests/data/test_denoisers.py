@@ -1,0 +1,289 @@
+import math
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from t2t import vocabulary as vocabularies
+from t2t.data import corruption, denoisers
+from tests.data import toy
+from tests.shared_data import shared_data
+
+BOTH = ("inputs", "targets")
+BYTES = vocabularies.ByteVocabulary()
+
+
+def bind(objective, vocabulary, inputs=None, targets=None, add_eos=True):
+    lengths = {name: length for name, length in (("inputs", inputs), ("targets", targets)) if length}
+    return objective.bind(lengths, toy.features(vocabulary, *BOTH, add_eos=add_eos))
+
+
+def run(bound, tokens, *key):
+    return bound.example({"targets": np.asarray(tokens, np.int32)}, corruption.example_rng(*(key or (0, 0, 0))))
+
+
+def golden(name):
+    """The recorded examples of an objective of t5, and how many there are in all."""
+    data = np.load(shared_data("t5x_golden", f"objective_{name}.npz"))
+    sides = [side for side in BOTH if f"0_{side}" in data]
+    return [{side: data[f"{i}_{side}"] for side in sides} for i in range(40)], int(data["total"])
+
+
+def c4_documents():
+    data = np.load(shared_data("t5x_golden", "c4_500_docs_tokens.npz"))
+    return np.split(data["flat"], np.cumsum(data["lens"])[:-1])
+
+
+def t5_vocabulary():
+    return vocabularies.Vocabulary.load(shared_data("tokenizers", "t5", "spiece.model"))
+
+
+# Span corruption.
+
+
+def test_published_lengths_hold_exactly():
+    for inputs, targets, raw in ((512, 114, 568), (1024, 229, 1137), (128, 29, 141)):
+        bound = bind(denoisers.SpanCorruption(), BYTES, inputs, targets)
+        assert bound.raw_length == raw
+        made = run(bound, np.arange(raw) % 200 + 3)
+        assert (len(made["inputs"]), len(made["targets"])) == (inputs, targets)
+
+
+def test_recorded_examples_of_t5_have_our_shape_and_come_back():
+    examples, total = golden("span_corruption_512_114")
+    bound = bind(denoisers.SpanCorruption(), t5_vocabulary(), 512, 114)
+    sentinels, eos = bound.sides["inputs"].sentinels, 1
+    text = np.concatenate(c4_documents()[:128])
+    groups = [sum(map(len, c4_documents()[i : i + 128])) for i in range(0, 500, 128)]
+    assert total == sum(math.ceil(tokens / bound.raw_length) for tokens in groups)
+    for i, example in enumerate(examples):
+        raw = text[i * 568 : (i + 1) * 568]
+        ours = run(bound, raw, 0, 0, i)
+        for side in BOTH:
+            assert ours[side].shape == example[side].shape
+            assert ours[side][-1] == example[side][-1] == eos
+            used = [np.isin(made[side], sentinels).sum() for made in (ours, example)]
+            assert used == [28, 28]
+        for made in (ours, example):
+            back = corruption.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], sentinels)
+            np.testing.assert_array_equal(back, raw)
+
+
+@hypothesis.given(
+    hnp.arrays(np.int32, st.integers(0, 150), elements=st.integers(0, 258)),
+    st.sampled_from([0.05, 0.15, 0.3, 0.5, 0.8]),
+    st.sampled_from([1.0, 2.0, 3.0, 8.0]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_inputs_and_targets_recombine_to_any_text(tokens, density, mean, roll, final, index):
+    objective = denoisers.SpanCorruption(
+        noise_density=density, mean_noise_span_length=mean, random_roll=roll, final_sentinel=final
+    )
+    bound = bind(objective, BYTES)
+    made = run(bound, tokens, 0, 0, index)
+    assert all(made[side].dtype == np.int32 and made[side][-1] == BYTES.eos_id for side in BOTH)
+    back = corruption.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], BYTES.sentinels)
+    np.testing.assert_array_equal(back, tokens)
+
+
+@hypothesis.given(
+    st.integers(8, 200),
+    st.sampled_from([0.1, 0.15, 0.3, 0.5]),
+    st.sampled_from([2.0, 3.0, 8.0]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_full_examples_never_exceed_their_lengths(length, density, mean, roll, final, add_eos):
+    objective = denoisers.SpanCorruption(
+        noise_density=density, mean_noise_span_length=mean, random_roll=roll, final_sentinel=final
+    )
+    bound = bind(objective, BYTES, length, None, add_eos=add_eos)
+    for index in range(4):
+        made = run(bound, np.full(bound.raw_length, 70), 0, 0, index)
+        assert length - 2 * roll - 1 <= len(made["inputs"]) <= length
+
+
+def test_two_spans_by_hand():
+    vocabulary = toy.word_vocabulary(
+        "<pad>", "</s>", "<unk>", *toy.words(997), *(f"<extra_id_{k}>" for k in range(99, -1, -1))
+    )
+    bound = bind(denoisers.SpanCorruption(noise_density=0.4, mean_noise_span_length=2.0), vocabulary)
+    made = run(bound, np.arange(10, 20))
+    inputs, targets = made["inputs"].tolist(), made["targets"].tolist()
+    assert [token for token in inputs if token >= 1000] == [1099, 1098]
+    assert [token for token in targets if token >= 1000] == [1099, 1098]
+    assert targets[0] == 1099
+    assert inputs[-1] == targets[-1] == 1
+
+
+def test_sentinels_are_those_of_the_vocabulary_wherever_they_stand():
+    vocabulary = toy.word_vocabulary("<extra_id_1>", "<pad>", "</s>", *toy.words(20), "<extra_id_0>", "later", "still")
+    bound = bind(denoisers.SpanCorruption(noise_density=0.4, mean_noise_span_length=2.0), vocabulary)
+    targets = run(bound, np.arange(5, 15))["targets"].tolist()
+    assert [token for token in targets if token in (0, 23)] == [23, 0]
+    assert targets[-1] == 2
+
+
+def test_final_sentinel():
+    bound = bind(denoisers.SpanCorruption(final_sentinel=True), BYTES, 512, 115)
+    made = run(bound, np.full(568, 70))
+    assert made["targets"].tolist()[-2:] == [BYTES.sentinels[28], BYTES.eos_id]
+    assert len(made["targets"]) == 115
+
+
+def test_more_spans_than_sentinels_are_refused():
+    objective = denoisers.SpanCorruption(noise_density=0.5, mean_noise_span_length=3.0)
+    with pytest.raises(ValueError, match=r"128 sentinels, but the vocabulary has 100: take .* at least 3.83"):
+        bind(objective, BYTES, 512, 512)
+    with pytest.raises(ValueError, match="114 sentinels"):
+        bind(denoisers.SpanCorruption(), BYTES, 2048, 456)
+    with pytest.raises(ValueError, match="but the vocabulary has 0"):
+        bind(denoisers.SpanCorruption(), vocabularies.ByteVocabulary(sentinels=0), 64, 64)
+    with pytest.raises(ValueError, match="128 sentinels"):
+        run(bind(objective, BYTES), np.full(766, 70))
+
+
+def test_a_recorded_objective_that_ran_out_of_sentinels_comes_back():
+    """T5 went on below its 100 sentinels, into ordinary pieces."""
+    examples, _ = golden("ul2_span_mu3_r0.5")
+    sentinels = list(range(32099, 32099 - 128, -1))
+    text = np.concatenate(c4_documents()[:128])
+    raw = text[:766]
+    back = corruption.invert_span_corruption(examples[0]["inputs"][:-1], examples[0]["targets"][:-1], sentinels)
+    np.testing.assert_array_equal(back, raw)
+
+
+def test_recorded_iid_denoising_of_t5_comes_back():
+    examples, _ = golden("iid_denoising_512_192")
+    sentinels = list(range(32099, 31999, -1))
+    text = np.concatenate(c4_documents()[:128])
+    backs = [corruption.invert_span_corruption(e["inputs"][:-1], e["targets"][:-1], sentinels) for e in examples]
+    back = np.concatenate(backs)
+    np.testing.assert_array_equal(back, text[: len(back)])
+    noise = sum(np.isin(e["targets"][:-1], sentinels, invert=True).sum() for e in examples)
+    assert abs(noise - 0.15 * len(back)) < 4 * math.sqrt(0.15 * 0.85 * len(back))
+
+
+def test_short_targets_are_refused():
+    with pytest.raises(ValueError, match=r"targets length 113 is too short: 568 raw tokens.*length 512.*length 114"):
+        bind(denoisers.SpanCorruption(), BYTES, 512, 113)
+
+
+def test_long_examples_are_refused_and_both_lengths_named():
+    with pytest.raises(ValueError, match=r"600 raw tokens .* at most 568 into inputs 512, targets 114"):
+        run(bind(denoisers.SpanCorruption(), BYTES, 512, 114), np.full(600, 70))
+    short = run(bind(denoisers.SpanCorruption(), BYTES, 64, 64), np.full(10, 70))
+    assert (len(short["inputs"]), len(short["targets"])) == (8 + 1 + 1, 2 + 1 + 1)
+
+
+@pytest.mark.parametrize("field", [{"noise_density": 0.0}, {"noise_density": 1.0}, {"mean_noise_span_length": 0.5}])
+def test_meaningless_spans_are_refused(field):
+    with pytest.raises(ValueError, match=next(iter(field))):
+        denoisers.SpanCorruption(**field)
+
+
+# Masked language modelling.
+
+
+def bert_like(*extra: str):
+    return toy.word_vocabulary("[SEP]", *toy.words(40), "[PAD]", "[MASK]", "[CLS]", "[UNK]", *extra)
+
+
+def test_masked_tokens_stand_between_specials_that_are_never_chosen():
+    vocabulary = bert_like()
+    bound = bind(denoisers.MaskedTokens(rate=0.5), vocabulary, 32, 32)
+    assert bound.raw_length == 30
+    text = np.tile([5, 6, 41, 44, 7], 6)  # with [PAD] and [UNK] inside
+    for index in range(200):
+        made = run(bound, text, 0, 0, index)
+        np.testing.assert_array_equal(made["targets"], [43, *text, 0])
+        weights = made["weights"]
+        assert weights.dtype == np.int32
+        assert not weights[np.isin(made["targets"], vocabulary.special_ids)].any()
+        np.testing.assert_array_equal(made["inputs"][weights == 0], made["targets"][weights == 0])
+        changed = made["inputs"][(weights == 1) & (made["inputs"] != 42)]
+        assert not np.isin(changed, vocabulary.special_ids).any()
+
+
+def test_masked_tokens_frequencies():
+    bound = bind(denoisers.MaskedTokens(), bert_like())
+    rows, length = 500, 200
+    made = bound.batch(np.full((rows, length), 7, np.int32), seed=0, epoch=0, indices=np.arange(rows))
+    chosen = made["weights"].astype(bool)
+    number, trials = chosen.sum(), rows * length
+
+    def within(count, of, rate):
+        return abs(count - of * rate) < 4 * math.sqrt(of * rate * (1 - rate))
+
+    assert within(number, trials, 0.15)
+    assert within((made["inputs"][chosen] == 42).sum(), number, 0.8)
+    assert within((made["inputs"][chosen] == 7).sum(), number, 0.1 + 0.1 / 40)
+
+
+def test_random_specials_only_when_asked():
+    vocabulary = bert_like()
+    text = np.full((200, 60), 7, np.int32)
+    for allowed in (False, True):
+        objective = denoisers.MaskedTokens(rate=0.9, mask=0.0, random=1.0, random_specials=allowed)
+        made = bind(objective, vocabulary).batch(text, seed=0, epoch=0, indices=np.arange(200))
+        drawn = set(made["inputs"][made["weights"] == 1].tolist())
+        assert drawn == (set(range(45)) if allowed else set(range(1, 41)))
+
+
+def test_masked_tokens_without_bos_or_eos():
+    made = run(bind(denoisers.MaskedTokens(), BYTES, 9, 9), np.full(8, 70))
+    assert made["targets"].tolist() == [70] * 8 + [1]
+    made = run(bind(denoisers.MaskedTokens(), bert_like(), 9, 9, add_eos=False), np.full(9, 7))
+    assert made["targets"].tolist() == [7] * 9
+
+
+def test_masked_tokens_need_a_mask():
+    with pytest.raises(ValueError, match="needs a vocabulary with a mask"):
+        bind(denoisers.MaskedTokens(), vocabularies.ByteVocabulary(mask=False), 16, 16)
+
+
+@pytest.mark.parametrize("field", [{"rate": 0.0}, {"mask": 0.95}, {"random": -0.1}, {"max_predictions": 0}])
+def test_meaningless_fractions_are_refused(field):
+    with pytest.raises(ValueError, match=next(iter(field))):
+        denoisers.MaskedTokens(**field)
+
+
+# Language models.
+
+
+def test_causal_targets_end_in_eos():
+    bound = bind(denoisers.CausalLM(), BYTES, None, 6)
+    assert bound.raw_length == 5
+    assert run(bound, [5, 6, 7])["targets"].tolist() == [5, 6, 7, 1]
+    whole = denoisers.CausalLM().bind({"targets": 6}, toy.features(BYTES, "targets", add_eos=False))
+    assert whole.raw_length == 6
+
+
+def test_recorded_prefixes_of_t5_come_back_and_ours_follow_their_law():
+    examples, _ = golden("prefix_lm_512_512")
+    bound = bind(denoisers.PrefixLM(), t5_vocabulary(), 512, 512)
+    assert bound.raw_length == 511
+    documents = iter(c4_documents())
+    rest = next(documents)
+    for i, example in enumerate(examples):
+        rest = rest if len(rest) else next(documents)
+        raw, rest = rest[:511], rest[511:]
+        for made in (example, run(bound, raw, 0, 0, i)):
+            back = np.concatenate([made["inputs"][:-1], made["targets"][:-1]])
+            np.testing.assert_array_equal(back, raw)
+            assert all(1 <= len(made[side][:-1]) < len(raw) and made[side][-1] == 1 for side in BOTH)
+
+
+def test_prefixes_are_split_one_by_one():
+    with pytest.raises(ValueError, match="one by one"):
+        bind(denoisers.PrefixLM(), BYTES).batch(np.full((2, 9), 70), seed=0, epoch=0, indices=np.arange(2))
+
+
+def test_lengths_without_room_are_refused():
+    with pytest.raises(ValueError, match="no room"):
+        bind(denoisers.PrefixLM(), BYTES, 1, 8)
