@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given or os.environ.get("T2T_DEBUG") == "1"
     given = [argument for argument in given if argument != "--debug"]
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads data here and need not report on GPUs
     try:
         return _dispatch(given)
     except KeyboardInterrupt:

@@ -1,10 +1,11 @@
 """What the commands share: parsing of arguments with tyro, and of the settings of a config."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import tyro
@@ -108,6 +109,27 @@ def parse_settings(
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     return settings.options, settings.experiment
+
+
+@contextlib.contextmanager
+def status() -> Iterator[Callable[[str], None]]:
+    """A function that shows what is going on: a moving line on a terminal, elsewhere a line for each new thing."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status("starting") as line:
+            yield line.update
+        return
+    shown: set[str] = set()
+
+    def say(text: str) -> None:
+        what = " ".join(word for word in text.split() if not word[0].isdigit())
+        if what not in shown:
+            print(text, file=sys.stderr, flush=True)
+        shown.add(what)
+
+    yield say
 
 
 def print_config(experiment: Experiment) -> None:

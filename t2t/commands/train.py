@@ -21,6 +21,8 @@ class Options:
     """Directory of the run; None is runs/NAME. A run that is there already is continued."""
     print_config: bool = False
     """Print the experiment as JSON and stop."""
+    fallback: bool = False
+    """Continue from an older checkpoint where the newest is damaged."""
     dry_run: bool = False
     """Show config, shapes, parameters, memory and the first batch, compile the step, and stop."""
 
@@ -64,5 +66,5 @@ def _start(experiment: Experiment, source: Source, options: Options) -> int:
         return 0
     from t2t.train import loop
 
-    loop.train(experiment, workdir)
+    loop.train(experiment, workdir, recipe=source.recipe, fallback=options.fallback)
     return 0

@@ -4,6 +4,7 @@ The Python surface has a function named like this package. So that both names wo
 package itself can be called.
 """
 
+import pathlib
 import sys
 import types
 from typing import Any
@@ -16,9 +17,13 @@ class _CallablePackage(types.ModuleType):
         Returns:
             The trained `t2t.Model`.
         """
-        from t2t import api
+        from t2t import api, finding
+        from t2t.train import loop
 
-        return api.train(experiment, workdir)
+        finding.extend_path()
+        directory = pathlib.Path("runs", experiment.name) if workdir is None else pathlib.Path(workdir)
+        loop.train(experiment, directory)
+        return api.load(directory)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

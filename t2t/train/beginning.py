@@ -11,7 +11,7 @@ import jax
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
 from t2t.errors import UsageError
-from t2t.train import checkpoint, initialize, processes
+from t2t.train import checkpoint, initialize, new_vocabulary, processes
 from t2t.train.build import Pieces
 from t2t.train.interval import NonFiniteError
 from t2t.train.new_vocabulary import train_vocabulary

@@ -47,9 +47,10 @@ class Progress:
             return self
         self._file = self._log.open("a", encoding="utf-8", buffering=1)
         self._handler = _Handler(self)
-        self._level = OURS.level
+        self._before = OURS.level, OURS.propagate
         OURS.addHandler(self._handler)
         OURS.setLevel(logging.INFO)
+        OURS.propagate = False  # some library may have given the root logger a handler, which would show it all twice
         if self._console.is_terminal:
             self._bar = _bar(self._console)
             self._task = self._bar.add_task(self._phase, total=self._total, note="")
@@ -64,7 +65,8 @@ class Progress:
             return
         self._ended.set()
         OURS.removeHandler(self._handler)
-        OURS.setLevel(self._level)
+        level, OURS.propagate = self._before
+        OURS.setLevel(level)
         if self._bar is not None:
             self._bar.stop()
         if isinstance(error, Exception):

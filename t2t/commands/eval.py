@@ -1,0 +1,114 @@
+"""`t2t eval RUN_OR_CONFIG`: loss, perplexity and each task's own metrics on held-out examples."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from t2t import finding
+from t2t.commands import arguments as arguments_lib
+from t2t.commands.arguments import Source
+from t2t.config import Experiment
+from t2t.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is about this call and no part of the experiment."""
+
+    tasks: tuple[str, ...] = ()
+    """Tasks to evaluate; none takes evaluate.tasks of the config."""
+    split: str = "validation"
+    """Part of the tasks that is read."""
+    step: int | None = None
+    """Checkpoint of the run; None is the last."""
+    output: str | None = None
+    """Directory for results and predictions; None is RUN/eval, and for a config with --init nothing is written."""
+    print_config: bool = False
+    """Print the experiment as JSON and stop."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Eval(Options):
+    """Evaluate a run, or the model --init with the tasks of a config; every example is counted exactly once.
+
+    The run or config comes first: t2t eval RUN --tasks NAME. Every setting of its config is an option too;
+    t2t eval RUN --help lists them.
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_OR_CONFIG")]
+    """The directory of a run, or a config (a Python file, or a name under configs/)."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Resolve the experiment and the parameters, evaluate, print a table."""
+    named, settings = arguments_lib.split_config(arguments)
+    if named is None:
+        options = arguments_lib.parse(Eval, arguments, command="eval")
+        source = arguments_lib.find_experiment(options.source)
+        experiment = source.experiment
+    else:
+        source = arguments_lib.find_experiment(named)
+        options, experiment = arguments_lib.parse_settings(Options, settings, source=source, command=f"eval {named}")
+    if options.print_config:
+        arguments_lib.print_config(experiment)
+        return 0
+    finding.check_modules(experiment.data.modules)
+    results, baselines = _evaluate(experiment, source, options)
+    _print(results, baselines)
+    return 0
+
+
+def _evaluate(
+    experiment: Experiment, source: Source, options: Options
+) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Mapping[str, float] | None]]:
+    from t2t.train import beginning, build, evaluate, initialize, tasks
+
+    origin = _find_parameters(experiment, source, options)
+    opened = initialize.open_source(origin)
+    kept = opened.vocabulary if source.run else None
+    vocabulary = beginning.choose_vocabulary(experiment, opened, kept=kept)
+    pieces = build.build(experiment, vocabulary)
+    tasks.register(experiment)
+    wanted = tasks.to_evaluate(experiment, options.tasks or None)
+    if not wanted:
+        raise UsageError("there is nothing to evaluate: name tasks with --tasks")
+    params = initialize.load_params(opened, pieces)
+    directory = pathlib.Path(options.output) if options.output else source.run and source.run / "eval"
+    with arguments_lib.status() as say:
+        evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
+        results = evaluator(params, _step_of(opened.path), directory=directory)
+    return results, {name: evaluate.baseline(experiment, name) for name in results}
+
+
+def _find_parameters(experiment: Experiment, source: Source, options: Options) -> pathlib.Path:
+    """The directory whose parameters are evaluated."""
+    if source.run is None:
+        if experiment.init is None:
+            raise UsageError(
+                "a config has no parameters: give --init, a run, checkpoint, model or Hugging Face directory"
+            )
+        return pathlib.Path(experiment.init)
+    checkpoints = source.run / "checkpoints"
+    steps = sorted(int(path.name) for path in checkpoints.glob("*") if path.name.isdecimal())
+    if not steps:
+        raise UsageError(f"the run {source.run} has no checkpoint yet")
+    if options.step is not None and options.step not in steps:
+        raise UsageError(f"the run {source.run} has no checkpoint {options.step}; it has {', '.join(map(str, steps))}")
+    return checkpoints / str(steps[-1] if options.step is None else options.step)
+
+
+def _step_of(path: pathlib.Path) -> int:
+    return int(path.name) if path.name.isdecimal() else 0
+
+
+def _print(results: Mapping[str, Mapping[str, float]], baselines: Mapping[str, Any]) -> None:
+    for task, values in results.items():
+        baseline = baselines[task] or {}
+        print(f"{task} ({values['examples']:,.0f} examples)")
+        for name, value in values.items():
+            if name != "examples":
+                beside = f"    baseline {baseline[name]:.4g}" if name in baseline else ""
+                print(f"  {name:<20}{value:>10.4g}{beside}")

@@ -1,0 +1,103 @@
+"""`t2t tasks [NAME]`: the tasks that can be trained and evaluated, and examples of one as a model would see them."""
+
+import dataclasses
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from t2t import finding
+from t2t.commands import arguments as arguments_lib
+from t2t.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """List the tasks that can be trained and evaluated, or show examples of one."""
+
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
+    """A task or mixture, such as pydocs_topic; without one all are listed."""
+    modules: tuple[str, ...] = ()
+    """Python modules that register tasks; none takes every module under tasks/."""
+    examples: int = 3
+    """Examples that are shown."""
+    split: str = "train"
+    """Part of the task that they come from."""
+    vocabulary: str | None = None
+    """Directory or file of a vocabulary; None takes bytes."""
+    lengths: dict[str, int] = dataclasses.field(default_factory=lambda: {"inputs": 128, "targets": 128})
+    """Tokens of each feature, to which long texts are cut."""
+    seed: int = 0
+    """Of the corruption."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """List the tasks, or show one."""
+    options = arguments_lib.parse(Tasks, arguments, command="tasks")
+    finding.extend_path()
+    modules = options.modules or finding.task_modules()
+    finding.check_modules(modules)
+    for module in modules:
+        importlib.import_module(module)
+    from t2t.data import examples as examples_lib
+
+    if options.name is None:
+        _list_all()
+        return 0
+    try:
+        provider = examples_lib.get_provider(options.name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    _show(provider, options)
+    return 0
+
+
+def _list_all() -> None:
+    import seqio
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "features", "objective", "splits", "metrics", box=None, pad_edge=False)
+    for name in sorted(seqio.TaskRegistry.names()):
+        task = seqio.TaskRegistry.get(name)
+        metrics = ", ".join(metric.__name__ for metric in task.predict_metric_fns)
+        table.add_row(name, ", ".join(task.output_features), _objective(task), ", ".join(task.splits), metrics)
+    for name in sorted(seqio.MixtureRegistry.names()):
+        parts = ", ".join(task.name for task in seqio.MixtureRegistry.get(name).tasks)
+        table.add_row(name, "", f"mixture of {parts}", "", "")
+    Console(highlight=False, soft_wrap=True).print(table)
+
+
+def _objective(task: Any) -> str:
+    from t2t.data import examples as examples_lib
+
+    corruption = examples_lib.split_corruption(task)[1]
+    return "text to text" if corruption is None else type(corruption).__name__
+
+
+def _show(provider: Any, options: Tasks) -> None:
+    from t2t.data import examples as examples_lib
+    from t2t.data import mixtures
+    from t2t.vocabulary import ByteVocabulary, Vocabulary
+
+    vocabulary = Vocabulary.load(options.vocabulary) if options.vocabulary else ByteVocabulary(mask=True)
+    for task in mixtures.leaf_tasks(provider):
+        if options.split not in task.splits:
+            raise UsageError(f"{task.name} has no split {options.split}; it has {', '.join(task.splits)}")
+        read = examples_lib.load_examples(
+            task, options.split, vocabulary=vocabulary, lengths=options.lengths, seed=options.seed
+        )
+        print(f"{task.name}: {_objective(task)}, {len(read):,} examples in {options.split}")
+        for index in range(min(options.examples, len(read))):
+            for name, line in _lines(read.example(index, epoch=0), vocabulary):
+                print(f"  {name:<9}{line}")
+            print()
+
+
+def _lines(example: Mapping[str, Any], vocabulary: Any) -> Iterator[tuple[str, str]]:
+    for name, values in example.items():
+        if name == "weights":
+            yield name, f"{int(values.sum())} of {len(values)} positions count"
+        elif getattr(values, "ndim", 0) == 1:
+            yield name, f"{vocabulary.decode(values)!r} ({len(values)} tokens)"
