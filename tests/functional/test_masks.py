@@ -1,0 +1,75 @@
+import jax.numpy as jnp
+import numpy as np
+
+from t2t.functional import masks
+
+
+def _check(mask, rows):
+    np.testing.assert_array_equal(np.asarray(mask[0]).astype(int), rows)
+
+
+def test_encoder_mask_of_two_packed_examples_and_padding():
+    mask = masks.encoder_mask(jnp.array([[1, 1, 2, 2, 2, 0]]))
+    _check(
+        mask,
+        [
+            [1, 1, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0, 0],
+            [0, 0, 1, 1, 1, 0],
+            [0, 0, 1, 1, 1, 0],
+            [0, 0, 1, 1, 1, 0],
+            [0, 0, 0, 0, 0, 0],
+        ],
+    )
+    assert masks.encoder_mask(None) is None
+
+
+def test_decoder_mask_is_causal_within_each_example():
+    mask = masks.decoder_mask(5, segment_ids=jnp.array([[1, 1, 1, 2, 2]]))
+    _check(
+        mask,
+        [
+            [1, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0],
+            [1, 1, 1, 0, 0],
+            [0, 0, 0, 1, 0],
+            [0, 0, 0, 1, 1],
+        ],
+    )
+
+
+def test_prefix_is_visible_in_both_directions_per_packed_example():
+    # Example 1: start and one token of prefix, one of suffix. Example 2: start and prefix, two of suffix.
+    mask = masks.decoder_mask(
+        7, segment_ids=jnp.array([[1, 1, 1, 2, 2, 2, 2]]), prefix=jnp.array([[1, 1, 0, 1, 1, 0, 0]])
+    )
+    _check(
+        mask,
+        [
+            [1, 1, 0, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0, 0, 0],
+            [1, 1, 1, 0, 0, 0, 0],
+            [0, 0, 0, 1, 1, 0, 0],
+            [0, 0, 0, 1, 1, 0, 0],
+            [0, 0, 0, 1, 1, 1, 0],
+            [0, 0, 0, 1, 1, 1, 1],
+        ],
+    )
+
+
+def test_cross_mask_reads_the_same_example():
+    mask = masks.cross_mask(jnp.array([[1, 2, 2, 0]]), jnp.array([[1, 1, 2, 0, 0]]), length=4, key_length=5)
+    _check(mask, [[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]])
+
+
+def test_cross_mask_with_one_side_absent_is_one_example():
+    assert masks.cross_mask(None, None, length=2, key_length=3) is None
+    _check(masks.cross_mask(None, jnp.array([[1, 1, 0]]), length=2, key_length=3), [[1, 1, 0], [1, 1, 0]])
+    _check(masks.cross_mask(jnp.array([[1, 0]]), None, length=2, key_length=3), [[1, 1, 1], [0, 0, 0]])
+
+
+def test_cache_mask_of_two_new_positions_after_left_padding():
+    mask = masks.cache_mask(2, index=2, starts=jnp.array([0, 1]), key_length=5)
+    np.testing.assert_array_equal(
+        np.asarray(mask).astype(int), [[[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], [[0, 1, 1, 0, 0], [0, 1, 1, 1, 0]]]
+    )
