@@ -62,9 +62,10 @@ def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
         return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)
     if path.suffix == ".txt":
         return tokenizers_library.TokenizerVocabulary(tokenizers_library.wordpiece_definition(path), names=names)
-    fairseq = path.name in FAIRSEQ_FILES
-    model = sentencepiece_model.with_pieces(path.read_bytes(), sentinels=0 if fairseq else sentinels, mask=fairseq)
-    return sentencepiece_model.SentencePieceVocabulary(model, fairseq=fairseq)
+    fairseq, model = path.name in FAIRSEQ_FILES, path.read_bytes()
+    uncased = sentencepiece_model.is_uncased(model)
+    model = sentencepiece_model.with_pieces(model, sentinels=0 if fairseq else sentinels, mask=fairseq)
+    return sentencepiece_model.SentencePieceVocabulary(model, fairseq=fairseq, uncased=uncased)
 
 
 def _special_names(directory: Path) -> dict[str, str]:

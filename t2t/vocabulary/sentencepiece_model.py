@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from t2t.vocabulary import base
@@ -28,17 +29,19 @@ class SentencePieceVocabulary(base.Vocabulary):
     kind = "sentencepiece"
     FILE = "sentencepiece.model"
 
-    def __init__(self, model: bytes, *, fairseq: bool = False):
+    def __init__(self, model: bytes, *, fairseq: bool = False, uncased: bool = False):
         """A vocabulary from the bytes of a model file.
 
         Args:
             model: the serialised model, sentinels and mask included.
             fairseq: ids as XLM-R and mBART number them: <s> 0, <pad> 1, </s> 2, <unk> 3, then piece + 1, <mask> last.
+            uncased: write text in lower case without accents first, as ALBERT does.
         """
         import sentencepiece  # noqa: PLC0415 - needed by this kind only
 
         self.model = model
         self.fairseq = fairseq
+        self.uncased = uncased
         self._pieces, special = _read(model)
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.size = len(self._pieces) + fairseq
@@ -59,6 +62,8 @@ class SentencePieceVocabulary(base.Vocabulary):
     def _prepare(self, text: str) -> str:
         if not text.isascii():
             text = text.encode("utf-8", errors="replace").decode()
+        if self.uncased:
+            text = _uncase(text)
         if "<" in text:
             text = re.sub(r"(?<=\S)<(?:mask|extra_id_\d+)>", self._spaced, text)
         return text
@@ -79,13 +84,18 @@ class SentencePieceVocabulary(base.Vocabulary):
         return ["<s>", "<pad>", "</s>", "<unk>", *self._pieces[3:]]
 
     def _settings(self) -> dict:
-        return {"fairseq": self.fairseq}
+        return {"fairseq": self.fairseq, "uncased": self.uncased}
 
     def _files(self) -> dict[str, bytes]:
         return {self.FILE: self.model}
 
     def __reduce__(self):
-        return functools.partial(SentencePieceVocabulary, fairseq=self.fairseq), (self.model,)
+        return functools.partial(SentencePieceVocabulary, **self._settings()), (self.model,)
+
+
+def _uncase(text: str) -> str:
+    text = unicodedata.normalize("NFKD", text.replace("``", '"').replace("''", '"'))
+    return "".join(c for c in text if not unicodedata.combining(c)).lower()
 
 
 def _parse(model: bytes):
@@ -113,6 +123,13 @@ def is_t5_layout(model: bytes) -> bool:
     """Whether a SentencePiece model has T5's special ids: pad 0, eos 1, unk 2 and no bos."""
     pieces, special = _read(model)
     return pieces[:3] == ["<pad>", "</s>", "<unk>"] and "<s>" not in (pieces[i] for i in special)
+
+
+def is_uncased(model: bytes) -> bool:
+    """Whether a SentencePiece model with [CLS] knows no capital letter, so that text must have none."""
+    pieces, special = _read(model)
+    names = {pieces[i] for i in special}
+    return "[CLS]" in names and not any(piece != piece.lower() for piece in pieces if piece not in names)
 
 
 def with_pieces(model: bytes, *, sentinels: int | None, mask: bool = False) -> bytes:

@@ -91,6 +91,6 @@ def _explain(message: str, *, size: int, extras: int) -> str:
             f"size={size} is too small for this text: its characters alone need {int(match[1]) + extras} ids, "
             f"{extras} sentinels and mask included. Give a larger size or a smaller character_coverage."
         )
-    if "sentences_.empty()" in message:
+    if "sentences_.empty()" in message or "all_chars_count" in message:
         return "there is no text to train a vocabulary on: every line is empty"
     return f"SentencePiece could not train a vocabulary of size {size}: {message}"

@@ -1,0 +1,103 @@
+import functools
+
+import pytest
+
+from t2t import vocabulary as vocabularies
+from tests.shared_data import shared_data
+from tests.vocabulary import texts
+
+
+@functools.cache
+def load(name: str) -> vocabularies.Vocabulary:
+    return vocabularies.Vocabulary.load(shared_data("tokenizers", name))
+
+
+def special_ids(vocabulary):
+    return tuple(getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask"))
+
+
+def test_special_ids():
+    assert special_ids(load("gpt2")) == (None, 50256, 50256, None, None)
+    assert special_ids(load("roberta")) == (1, 0, 2, 3, 50264)
+    assert special_ids(load("bert-base-cased")) == (0, 101, 102, 100, 103)
+    assert (load("gpt2").size, load("roberta").size, load("bert-base-cased").size) == (50257, 50265, 28996)
+
+
+def test_published_ids():
+    assert load("gpt2").encode("Hello world") == [15496, 995]
+    assert load("gpt2").encode(" Hello world") == [18435, 995]
+    assert load("bert-base-cased").encode("Hello, world!") == [8667, 117, 1362, 106]
+    assert load("bert-base-uncased").encode("Hello, Wörld!") == [7592, 1010, 2088, 999]
+
+
+def test_spaces_around_the_mask_of_roberta():
+    """The mask takes the space before it, not the one after."""
+    roberta = load("roberta")
+    mask = roberta.mask_id
+    assert roberta.encode("Hello") == [31414]
+    assert roberta.encode(" Hello") == [20920]
+    assert roberta.encode("a <mask> b") == [102, mask, 741]
+    assert roberta.encode("a<mask>b") == [102, mask, 428]
+
+
+def test_decoding():
+    assert load("gpt2").decode(load("gpt2").encode("  odd   spaces, é 日本\n")) == "  odd   spaces, é 日本\n"
+    bert = load("bert-base-cased")
+    assert bert.decode([101, *bert.encode("unaffable Höhe"), 102, 0, 0]) == "unaffable Höhe"
+
+
+@pytest.mark.hf
+@pytest.mark.parametrize("name", ["gpt2", "roberta", "bert-base-cased", "bert-base-uncased"])
+def test_ids_equal_those_of_transformers(name):
+    import transformers  # noqa: PLC0415
+
+    kind = {"gpt2": transformers.GPT2Tokenizer, "roberta": transformers.RobertaTokenizer}
+    options = {
+        # As the published tokenizer.json of roberta-base; the class alone does not say it.
+        "roberta": {"mask_token": transformers.AddedToken("<mask>", lstrip=True)},
+        "bert-base-cased": {"do_lower_case": False},
+        # This copy of the vocabulary writes its special tokens in lower case.
+        "bert-base-uncased": {f"{role}_token": f"[{role}]" for role in ("unk", "cls", "sep", "mask")},
+    }
+    path = shared_data("tokenizers", name)
+    theirs = kind.get(name, transformers.BertTokenizer).from_pretrained(path, **options.get(name, {}))
+    lines = list(texts.varied_lines())
+    assert len(lines) > 2000
+    ours = load(name)
+    expected = theirs(lines, add_special_tokens=False)["input_ids"]
+    assert ours.encode_batch(lines) == expected
+    assert [ours.decode(ids) for ids in expected[:300]] == [
+        theirs.decode(ids, clean_up_tokenization_spaces=False) for ids in expected[:300]
+    ]
+
+
+def test_any_tokenizer_json():
+    t5 = vocabularies.Vocabulary.load(shared_data("tokenizers", "t5", "tokenizer.json"))
+    assert special_ids(t5) == (0, None, 1, 2, None)
+    assert t5.sentinels == tuple(range(32099, 31999, -1))
+    assert t5.encode("Hello <extra_id_0>") == [8774, 32099]
+
+
+def test_sentinels_stay_where_they_are_when_tokens_are_added():
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_file(str(shared_data("tokenizers", "t5", "tokenizer.json")))
+    tokenizer.add_tokens(["newtoken", "another"])
+    grown = vocabularies.TokenizerVocabulary(tokenizer.to_str())
+    assert grown.size == 32102
+    assert grown.sentinels[0] == 32099
+
+
+def test_explicit_names():
+    bert = load("bert-base-cased")
+    vocabulary = vocabularies.TokenizerVocabulary(bert.definition, names={"mask": "[unused1]", "bos": ""})
+    assert (vocabulary.mask_id, vocabulary.bos_id) == (bert.pieces().index("[unused1]"), 101)
+    with pytest.raises(ValueError, match="roles"):
+        vocabularies.TokenizerVocabulary(bert.definition, names={"begin": "[CLS]"})
+
+
+def test_truncation_and_padding_of_the_file_do_not_act():
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_str(load("bert-base-cased").definition)
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=10)
+    assert len(vocabularies.TokenizerVocabulary(tokenizer.to_str()).encode("one two three four")) == 4

@@ -1,0 +1,84 @@
+import pydoc_data.topics
+
+import pytest
+
+from t2t import vocabulary as vocabularies
+
+LINES = tuple("\n".join(text for _, text in sorted(pydoc_data.topics.topics.items())[:12]).splitlines())
+
+
+@pytest.fixture(scope="module")
+def trained() -> vocabularies.SentencePieceVocabulary:
+    return vocabularies.train_sentencepiece(LINES, size=600)
+
+
+def test_layout(trained):
+    assert (trained.pad_id, trained.eos_id, trained.unk_id, trained.bos_id) == (0, 1, 2, None)
+    assert trained.size == 600
+    assert trained.sentinels == tuple(range(599, 499, -1))
+    assert trained.mask_id == 499
+    assert trained.special_ids == (0, 1, 2, *range(499, 600))
+
+
+def test_the_same_lines_give_the_same_bytes(trained):
+    assert vocabularies.train_sentencepiece(iter(LINES), size=600).model == trained.model
+
+
+def test_mask_and_sentinels_in_text(trained):
+    paris = trained.encode("Paris is the <mask> of France.")
+    assert paris.count(499) == 1
+    assert trained.decode(paris) == "Paris is the <mask> of France."
+    # The mask stands for a whole word: no space of its own is left before it.
+    assert paris == [*trained.encode("Paris is the"), 499, *trained.encode("of France.")]
+    assert trained.encode("x<mask> y") == [*trained.encode("x"), 499, *trained.encode("y")]
+    assert trained.encode("<extra_id_0>s<extra_id_1>") == [599, trained.pieces().index("s"), 598]
+
+
+def test_a_file_opened_by_other_programs_gives_the_same_ids(trained, tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    trained.save(tmp_path)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sentencepiece.model"))
+    for line in (*LINES[:200], "a <mask> b", "and <extra_id_0> s"):
+        assert processor.encode(line) == trained.encode(line)
+
+
+def test_byte_pairs_and_byte_fallback():
+    vocabulary = vocabularies.train_sentencepiece(
+        LINES, size=700, sentinels=10, mask=False, model_type="bpe", byte_fallback=True
+    )
+    assert (vocabulary.size, vocabulary.mask_id, len(vocabulary.sentinels)) == (700, None, 10)
+    assert vocabulary.decode(vocabulary.encode("日本 def")) == "日本 def"
+    assert vocabulary.unk_id not in vocabulary.encode("日本")
+
+
+def test_names_of_specials_in_the_text_do_no_harm():
+    vocabulary = vocabularies.train_sentencepiece(["<mask> <extra_id_0> <pad> mask extra"] * 50, size=120)
+    assert (vocabulary.mask_id, vocabulary.sentinels[0]) == (19, 119)
+    assert vocabulary.encode("<mask>") == [19]
+
+
+def test_too_large_sizes_say_what_is_possible():
+    with pytest.raises(ValueError, match=r"size=1000 is too large .* largest possible is (\d+)") as error:
+        vocabularies.train_sentencepiece(["abc abd"], size=1000)
+    largest = int(str(error.value).split("possible is ")[1].split()[0])
+    assert vocabularies.train_sentencepiece(["abc abd"], size=largest).size == largest
+
+
+def test_too_small_sizes_say_what_is_needed():
+    with pytest.raises(ValueError, match="size=110 is too small .* need") as error:
+        vocabularies.train_sentencepiece(LINES, size=110)
+    needed = int(str(error.value).split("need ")[1].split()[0])
+    assert vocabularies.train_sentencepiece(LINES, size=needed).size == needed
+    with pytest.raises(ValueError, match="size=100 must exceed the 101 sentinels and mask"):
+        vocabularies.train_sentencepiece(LINES, size=100)
+
+
+def test_no_text_is_refused():
+    for lines in ([], ["", " "]):
+        with pytest.raises(ValueError, match="no text"):
+            vocabularies.train_sentencepiece(lines, size=200)
+
+
+def test_training_is_silent(capfd):
+    vocabularies.train_sentencepiece(LINES[:300], size=250)
+    assert capfd.readouterr() == ("", "")
