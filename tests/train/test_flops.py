@@ -1,0 +1,124 @@
+"""The formula against the matrix products of the traced step, exactly, and against XLA's count."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from t2t.models.base import Network
+from t2t.nn.attention import AttentionConfig
+from t2t.nn.embed import EmbedConfig
+from t2t.nn.feed_forward import FeedForwardConfig
+from t2t.objectives.language_modeling import LanguageModeling
+from t2t.objectives.masked import MaskedLanguageModeling
+from t2t.train import flops
+from t2t.train.step import accumulate_gradients
+from tests.models import tiny
+
+B, TE, TD, K = 3, 10, 6, 2
+
+
+def shape(*sizes):
+    return jax.ShapeDtypeStruct(sizes, np.int32)
+
+
+DECODER = {f"decoder_{name}": shape(B, TD) for name in ("input_tokens", "target_tokens", "loss_weights")}
+ENCODER = {"encoder_input_tokens": shape(B, TE)}
+PREDICT = {f"encoder_predict_{name}": shape(B, K) for name in ("positions", "targets", "weights")}
+WHOLE = {f"encoder_{name}": shape(B, TE) for name in ("target_tokens", "loss_weights")}
+CASES = {
+    "t5 1.0": (tiny.t5(), LanguageModeling(), ENCODER | DECODER),
+    "t5 1.1": (tiny.t5(version="1.1"), LanguageModeling(), ENCODER | DECODER),
+    "gpt2": (tiny.gpt2(), LanguageModeling(), DECODER),
+    "prefix-LM": (tiny.prefix_lm(), LanguageModeling(), DECODER | {"decoder_causal_attention": shape(B, TD)}),
+    "bert": (tiny.bert(next_sentence=False), MaskedLanguageModeling(), ENCODER | PREDICT),
+    "bert, all positions": (tiny.bert(next_sentence=False), MaskedLanguageModeling(), ENCODER | WHOLE),
+}
+
+
+def gradient(config, objective):
+    network = Network(config)
+
+    def run(params, batch):
+        gradients, loss, _, _ = accumulate_gradients(
+            objective, {"model": network}, {"model": params}, batch, frozen={}, key=None, carry=()
+        )
+        return gradients, loss
+
+    return run, network.shapes()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_the_products_of_the_program(name):
+    config, objective, batch = CASES[name]
+    run, shapes = gradient(config, objective)
+    program = jax.make_jaxpr(run)(shapes, batch)
+    assert flops.step_flops(shapes, batch, halve_causal=False) == products(program.jaxpr)
+
+
+def products(jaxpr):
+    """Operations of all dot_generals of a program, scans taken as often as they run."""
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            depth = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+            total += 2 * depth * math.prod(equation.outvars[0].aval.shape)
+        times = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
+            if _is_program(inner):
+                total += times * products(getattr(inner, "jaxpr", inner))
+    return total
+
+
+def _is_program(x):
+    return hasattr(x, "eqns") or hasattr(x, "jaxpr")
+
+
+@pytest.mark.slow
+def test_near_xlas_count():
+    """XLA adds what is no matrix product; it counts a scan's body once, so the layers are unrolled."""
+    config, width = tiny.gpt2(), 256
+    block = dataclasses.replace(
+        config.stack.pattern[0],
+        attention=AttentionConfig(num_heads=4, head_dim=64),
+        feed_forward=FeedForwardConfig(d_ff=1024, activation="relu"),
+    )
+    config = dataclasses.replace(
+        config,
+        embed=EmbedConfig(vocab_size=2048, dim=width),
+        stack=dataclasses.replace(config.stack, d_model=width, prefix=(block, block), pattern=(block,)),
+    )
+    batch = {name: shape(2, 128) for name in DECODER}
+    run, shapes = gradient(config, LanguageModeling())
+    counted = jax.jit(run).lower(shapes, batch).cost_analysis()["flops"]
+    assert 1.0 < counted / flops.step_flops(shapes, batch, halve_causal=False) < 1.05
+
+
+def test_causal_scores_are_halved():
+    """By hand: one layer, 2 heads of 3, 5 tokens in each of 4 rows: 12 or 6 times 6 * 20 * 5."""
+    query = {"query": {"kernel": np.zeros((7, 2, 3))}}
+    params = {"decoder": {"prefix_0": {"attention": query}}, "head": {"kernel": np.zeros((7, 0))}}
+    batch = {"decoder_input_tokens": np.zeros((4, 5))}
+    kernels = 6 * 7 * 6 * 20
+    assert flops.step_flops(params, batch) == kernels + 6 * 6 * 20 * 5
+    assert flops.step_flops(params, batch, halve_causal=False) == kernels + 12 * 6 * 20 * 5
+
+
+def test_peaks():
+    class Device:
+        def __init__(self, kind):
+            self.device_kind = kind
+
+    assert flops.peak_flops(Device("TPU v5 lite")) == 197e12
+    assert flops.peak_flops(Device("TPU v5")) == 459e12
+    assert flops.peak_flops(Device("NVIDIA H100 80GB HBM3")) == 989e12
+    assert flops.peak_flops(Device("cpu")) is None
+    assert 1e8 < flops.measured_peak_flops(size=64, repeats=1) < 1e14
+
+
+def test_a_batch_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="neither encoder_input_tokens nor decoder_input_tokens"):
+        flops.step_flops({}, {"labels": shape(2)})
