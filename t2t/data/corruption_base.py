@@ -134,6 +134,11 @@ class Corruption(LatePreprocessor):
     def corrupt(self, tokens: np.ndarray, u: np.ndarray, sides: Mapping[str, Side]) -> dict[str, np.ndarray]:
         """The made features of [..., T] raw tokens from [..., N] uniforms."""
 
+    @property
+    def keeps_lengths_equal(self) -> bool:
+        """Whether examples of equally many raw tokens stay of equal length, so that `BoundCorruption.batch` works."""
+        return True
+
     def bind(self, sequence_length: Lengths, output_features: Features) -> "BoundCorruption":
         """The corruption for given lengths and vocabularies; raises ValueError where it cannot work."""
         sides = {name: Side.of(name, sequence_length, output_features) for name in self.makes}

@@ -64,6 +64,11 @@ class SpanCorruption(Corruption):
         self._check_sentinels(tokens, inputs)
         return tokens
 
+    @property
+    def keeps_lengths_equal(self) -> bool:
+        """Not when a rotated mask may cut a span in two."""
+        return not self.random_roll
+
     def _lengths(self, tokens: int, sides: Mapping[str, Side]) -> tuple[int, int]:
         noise, spans = corruption.span_counts(tokens, **self._law)
         inputs = tokens - noise + spans + self.random_roll + sides["inputs"].num_eos
@@ -220,6 +225,11 @@ class PrefixLM(Corruption):
     def raw_length(self, sides: Mapping[str, Side]) -> int | None:
         """The shorter length without EOS, so that either side may be nearly all of the text."""
         return _shortest(sides, max(side.num_eos for side in sides.values()))
+
+    @property
+    def keeps_lengths_equal(self) -> bool:
+        """No: every example is split elsewhere."""
+        return False
 
     def num_uniforms(self, length: int, sides: Mapping[str, Side]) -> int:
         """One: the place of the split."""

@@ -1,7 +1,7 @@
 """Held-out examples: every one exactly once, on any number of hosts, corrupted the same way each time."""
 
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from t2t.data.features import Converter, Example
 from t2t.data.store import Progress
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
+
+READ_TOGETHER = 64
+"""Examples that are read at a time when they are packed."""
 
 EVALUATION_SEED = 0
 """Seed of the corruption of held-out examples: the same in every run, so that losses can be compared."""
@@ -72,21 +75,11 @@ def eval_batches(
         raise ValueError(f"rows={rows} of a global batch cannot be shared equally by hosts {host}.")
     number = len(examples) if max_examples is None else min(max_examples, len(examples))
     lanes = range(index, rows, count)
-    if packing:
-        plan = _packed_rows(examples, converter, number)
-    else:
-        plan = ((i, [i]) for i in range(number))
-    mine: list[tuple[int, list[Example]]] = []
-    filled = 0
-    for filled, (first, row) in enumerate(plan, start=1):
-        lane = (filled - 1) % rows
-        if lane in lanes:
-            mine.append((first, [_example(examples, converter, item) for item in row]))
-        if lane == rows - 1:
-            yield _batch(converter, mine, lanes, trace)
-            mine = []
-    if filled % rows:
-        yield _batch(converter, mine, lanes, trace)
+    batches = (
+        _packed(examples, converter, number, rows) if packing else _unpacked(examples, converter, number, rows, lanes)
+    )
+    for batch in batches:
+        yield _convert(converter, [batch[lane] if lane < len(batch) else (-1, []) for lane in lanes], lanes, trace)
 
 
 def eval_examples(
@@ -99,31 +92,50 @@ def eval_examples(
     number = len(examples) if max_examples is None else min(max_examples, len(examples))
     for index in range(number):
         texts = {name: column[index] for name, column in examples.store.texts.items()}
-        yield {**_example(examples, converter, index), **texts}
+        yield {**_read(examples, converter, [index])[0], **texts}
 
 
-def _example(examples: TaskExamples, converter: Converter, index: int) -> Example:
-    return converter.trim(examples.example(index, epoch=0))[0]
+Numbered = tuple[int, list[Example]]  # a row, with the index of its first example
 
 
-def _packed_rows(examples: TaskExamples, converter: Converter, number: int) -> Iterator[tuple[int, list[int]]]:
-    row: list[int] = []
+def _read(examples: TaskExamples, converter: Converter, indices: Sequence[int]) -> list[Example]:
+    return [converter.trim(example)[0] for example in examples.examples(indices, epoch=0)]
+
+
+def _unpacked(
+    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: range
+) -> Iterator[list[Numbered]]:
+    """Global batches of one example a row; only the rows of `lanes` are read."""
+    for start in range(0, number, rows):
+        batch: list[Numbered] = [(index, []) for index in range(start, min(start + rows, number))]
+        mine = [lane for lane in lanes if lane < len(batch)]
+        for lane, example in zip(mine, _read(examples, converter, [start + lane for lane in mine]), strict=True):
+            batch[lane][1].append(example)
+        yield batch
+
+
+def _packed(examples: TaskExamples, converter: Converter, number: int, rows: int) -> Iterator[list[Numbered]]:
+    """Global batches of greedily packed rows, in the order of the examples."""
+    batch: list[Numbered] = [(0, [])]
     room = converter.capacity
-    for index in range(number):
-        sizes = converter.sizes(_example(examples, converter, index))
-        if row and any(need > have for have, need in zip(room, sizes, strict=True)):
-            yield row[0], row
-            row, room = [], converter.capacity
-        row.append(index)
-        room = tuple(have - need for have, need in zip(room, sizes, strict=True))
-    if row:
-        yield row[0], row
+    for start in range(0, number, READ_TOGETHER):
+        indices = range(start, min(start + READ_TOGETHER, number))
+        for index, example in zip(indices, _read(examples, converter, indices), strict=True):
+            sizes = converter.sizes(example)
+            if any(need > have for have, need in zip(room, sizes, strict=True)):
+                if len(batch) == rows:
+                    yield batch
+                    batch = []
+                batch.append((index, []))
+                room = converter.capacity
+            batch[-1][1].append(example)
+            room = tuple(have - need for have, need in zip(room, sizes, strict=True))
+    yield batch
 
 
-def _batch(converter: Converter, rows: list[tuple[int, list[Example]]], lanes: range, trace: bool) -> Batch:
-    filled = rows + [(-1, [])] * (len(lanes) - len(rows))
-    batch = converter.convert([row for _, row in filled])
+def _convert(converter: Converter, rows: list[Numbered], lanes: range, trace: bool) -> Batch:
+    batch = converter.convert([row for _, row in rows])
     if not trace:
         return batch
-    position = np.array([first for first, _ in filled], np.int64)
+    position = np.array([first for first, _ in rows], np.int64)
     return {**batch, "lane": np.array(lanes, np.int64), "position": position}

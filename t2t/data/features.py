@@ -342,17 +342,20 @@ def _ends_with(values: np.ndarray, eos_id: int | None) -> bool:
 
 def _predictions(targets: np.ndarray, weights: np.ndarray, limit: int) -> Batch:
     """Gather the places with loss of each row; `weights` loses the places that do not fit."""
+    rows, places = np.nonzero(weights)
+    counts = np.bincount(rows, minlength=len(weights))
+    ranks = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    # Slot k takes the place of rank floor(k n / limit): every place if there are at most `limit`.
+    n = np.maximum(counts, limit)[rows]
+    slots = -(-ranks * limit // n)
+    fits = (slots * n // limit == ranks) & (slots < limit)
+    weights[rows[~fits], places[~fits]] = 0.0
+    rows, places, slots = rows[fits], places[fits], slots[fits]
     shape = (len(targets), limit)
     positions, gathered, kept = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    for row, weights_T in enumerate(weights):
-        places = np.flatnonzero(weights_T)
-        if len(places) > limit:
-            chosen = places[np.arange(limit) * len(places) // limit]
-            weights_T[np.setdiff1d(places, chosen, assume_unique=True)] = 0.0
-            places = chosen
-        positions[row, : len(places)] = places
-        gathered[row, : len(places)] = targets[row, places]
-        kept[row, : len(places)] = weights_T[places]
+    positions[rows, slots] = places
+    gathered[rows, slots] = targets[rows, places]
+    kept[rows, slots] = weights[rows, places]
     return {
         "encoder_predict_positions": positions,
         "encoder_predict_targets": gathered,

@@ -7,6 +7,7 @@ starts. Host h of H computes the lanes r = h modulo H: step s gives the same glo
 run may resume on another number.
 """
 
+import collections
 import logging
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +26,16 @@ from t2t.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
+READ_TOGETHER = 64
+"""Examples that are read at a time, if the batch has fewer rows."""
+
 MAX_EMPTY = 10_000
 """Examples without any token that a lane skips in a row before it gives up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """The endless sequence of examples of a mixture; `read(p)` gives the one at any position, trimmed to fit."""
+    """The endless sequence of examples of a mixture, trimmed to fit, with random access."""
 
     tasks: Sequence[TaskExamples]
     order: mixing.Order
@@ -48,10 +52,20 @@ class Stream:
         )
         return cls(tasks=tuple(tasks), order=order, converter=converter)
 
-    def read(self, position: int) -> tuple[Example, int]:
-        """The example at a position, and how many of its tokens did not fit."""
-        draw = self.order.locate(position)
-        return self.converter.trim(self.tasks[draw.task].example(draw.index, epoch=draw.epoch))
+    def read(self, positions: Sequence[int]) -> tuple[list[Example], int]:
+        """The examples at these positions, and how many of their tokens did not fit."""
+        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for place, position in enumerate(positions):
+            draw = self.order.locate(position)
+            groups.setdefault((draw.task, draw.epoch), []).append((place, draw.index))
+        examples: list[Example] = [{}] * len(positions)
+        num_trimmed = 0
+        for (task, epoch), chosen in groups.items():
+            made = self.tasks[task].examples([index for _, index in chosen], epoch=epoch)
+            for (place, _), example in zip(chosen, made, strict=True):
+                examples[place], cut = self.converter.trim(example)
+                num_trimmed += cut
+        return examples, num_trimmed
 
 
 def load_stream(
@@ -111,19 +125,21 @@ class TrainPipeline:
             raise ValueError(f"host={host}: the index must lie between 0 and the number of hosts.")
         self.stream = stream
         self.rows = rows
-        self.num_trimmed = 0  # tokens cut off so far; tells the user, is no part of the state
+        self.num_trimmed = 0  # tokens cut off so far, read ahead ones included; tells the user, is no part of the state
         self._packing = packing
         self._trace = trace
         self._lanes = range(index, rows, count)
         self._next = {lane: lane for lane in self._lanes}
-        self._waiting: dict[int, tuple[int, Example]] = {}  # read already, but did not fit the last row
+        # Examples read ahead of time, the first of each lane the one at its position: many together are read faster.
+        self._ahead: dict[int, collections.deque[Example]] = {lane: collections.deque() for lane in self._lanes}
+        self._read_ahead = max(1, READ_TOGETHER // len(self._lanes))
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
         starts = dict(self._next)
-        batch = self.stream.converter.convert([self._next_row(lane) for lane in self._lanes])
+        batch = self.stream.converter.convert(self._next_rows())
         if self._trace:
             position = np.array([starts[lane] for lane in self._lanes], np.int64)
             batch = {**batch, "lane": np.array(self._lanes, np.int64), "position": position}
@@ -153,7 +169,7 @@ class TrainPipeline:
                 f"The checkpoint lacks the position of lanes {absent}: merge the states of all hosts first."
             )
         self._next = {lane: int(positions[lane]) for lane in self._lanes}
-        self._waiting = {}
+        self._ahead = {lane: collections.deque() for lane in self._lanes}
 
     def _identity(self) -> dict[str, Any]:
         order = self.stream.order
@@ -165,40 +181,43 @@ class TrainPipeline:
             "rates": {task.name: rate for task, rate in zip(self.stream.tasks, order.rates, strict=True)},
         }
 
-    def _next_row(self, lane: int) -> list[Example]:
-        converter = self.stream.converter
-        row: list[Example] = []
-        room = converter.capacity
-        position = self._next[lane]
-        for _ in range(MAX_EMPTY):
-            example = self._read(lane, position)
-            sizes = converter.sizes(example)
-            left = tuple(have - need for have, need in zip(room, sizes, strict=True))
-            if min(left) < 0:
-                self._waiting[lane] = position, example
-                break
-            position += self.rows
-            if any(sizes):
-                row.append(example)
-                room = left
+    def _next_rows(self) -> list[list[Example]]:
+        rows: dict[int, list[Example]] = {lane: [] for lane in self._lanes}
+        rooms = dict.fromkeys(self._lanes, self.stream.converter.capacity)
+        num_empty = 0
+        unfinished = list(self._lanes)
+        while unfinished:
+            self._fill([lane for lane in unfinished if not self._ahead[lane]])
+            for lane in unfinished.copy():
+                example = self._ahead[lane][0]
+                sizes = self.stream.converter.sizes(example)
+                room = tuple(have - need for have, need in zip(rooms[lane], sizes, strict=True))
+                if min(room) < 0:
+                    unfinished.remove(lane)
+                    continue
+                self._ahead[lane].popleft()
+                self._next[lane] += self.rows
+                if not any(sizes):
+                    num_empty += 1
+                    continue
+                rows[lane].append(example)
+                rooms[lane] = room
+                num_empty = 0
                 if not self._packing or not any(room):
-                    break
-        if not row:
-            raise ValueError(
-                f"{MAX_EMPTY} examples in succession are empty ({self._identity()['examples']}): nothing to train on."
-            )
-        self._next[lane] = position
-        return row
+                    unfinished.remove(lane)
+            if num_empty > MAX_EMPTY:
+                counts = self._identity()["examples"]
+                raise ValueError(f"{num_empty} examples in succession are empty, of {counts}: nothing to train on.")
+        return list(rows.values())
 
-    def _read(self, lane: int, position: int) -> Example:
-        waiting = self._waiting.pop(lane, None)
-        if waiting is not None and waiting[0] == position:
-            return waiting[1]
-        example, cut = self.stream.read(position)
+    def _fill(self, lanes: Sequence[int]) -> None:
+        positions = [self._next[lane] + k * self.rows for lane in lanes for k in range(self._read_ahead)]
+        examples, cut = self.stream.read(positions)
         if cut and not self.num_trimmed:
             logger.warning("Some examples are longer than lengths=%s and are cut.", dict(self.stream.converter.lengths))
         self.num_trimmed += cut
-        return example
+        for place, lane in enumerate(lanes):
+            self._ahead[lane].extend(examples[place * self._read_ahead : (place + 1) * self._read_ahead])
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

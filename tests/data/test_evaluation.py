@@ -5,6 +5,7 @@ import pytest
 import seqio
 
 from t2t.data import registry
+from t2t.data.corruption_base import BoundCorruption, Corruption
 from t2t.data.evaluation import eval_batches, eval_examples, load_eval
 from t2t.data.examples import TaskExamples
 from t2t.data.features import EncoderDecoderFeatures
@@ -14,10 +15,23 @@ from t2t.vocabulary import ByteVocabulary
 CONVERTER = EncoderDecoderFeatures(lengths={"inputs": 9, "targets": 7}, start_id=0, eos_id=1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Roll:
-    def example(self, features, rng):
-        return {**features, "inputs": np.roll(features["inputs"], rng.integers(len(features["inputs"])))}
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Roll(Corruption):
+    feature: str = "inputs"
+    makes = ("inputs",)
+    keeps_lengths_equal = False
+
+    def raw_length(self, sides):
+        return None
+
+    def num_uniforms(self, length, sides):
+        return 1
+
+    def corrupt(self, tokens, u, sides):
+        return {"inputs": np.roll(tokens, int(u[0] * len(tokens)))}
+
+
+ROLL = BoundCorruption(corruption=Roll(), sides={}, raw_length=None)
 
 
 def examples(number, *, corruption=None):
@@ -78,7 +92,7 @@ def test_packed_rows_are_full():
 
 def test_corruption_is_the_same_at_every_evaluation():
     def read(rows, packing):
-        batches = eval_batches(examples(12, corruption=Roll()), CONVERTER, rows=rows, packing=packing)
+        batches = eval_batches(examples(12, corruption=ROLL), CONVERTER, rows=rows, packing=packing)
         return sorted(
             tuple(tokens[ids == k].tolist())
             for batch in batches

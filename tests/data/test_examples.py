@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import json
 
@@ -5,10 +6,11 @@ import numpy as np
 import pytest
 import seqio
 
-from t2t.data import cache, examples, registry
+from t2t.data import cache, examples, registry, vocabularies
 from t2t.data.host_tensorflow import tf
-from t2t.data.preprocessors import CausalLM, Chunk, SpanCorruption, tokenize
+from t2t.data.preprocessors import CausalLM, Chunk, PrefixLM, SpanCorruption, tokenize
 from t2t.data.registry import feature
+from t2t.data.store import TokenStore
 from t2t.vocabulary import ByteVocabulary
 
 BYTES = ByteVocabulary()
@@ -56,6 +58,22 @@ def test_corruption_is_a_function_of_seed_epoch_and_index(spans):
     assert all(len(inputs) <= 32 and inputs[-1] == BYTES.eos_id for inputs in first)
 
 
+@pytest.mark.parametrize("objective", [SpanCorruption(), SpanCorruption(random_roll=True), CausalLM(), PrefixLM()])
+def test_examples_corrupted_together_equal_those_corrupted_one_by_one(objective):
+    store = TokenStore.collect({"targets": np.arange(5, 5 + 17 + i % 3, dtype=np.int32)} for i in range(9))
+    features = {
+        name: dataclasses.replace(feature(), vocabulary=vocabularies.SeqioVocabulary(BYTES)) for name in objective.makes
+    }
+    bound = objective.bind({"inputs": 32, "targets": 20}, features)
+    loaded = examples.TaskExamples(name="a", split="train", store=store, corruption=bound, seed=6)
+    indices = [4, 8, 1, 0, 7]
+    for together, index in zip(loaded.examples(indices, epoch=2), indices, strict=True):
+        alone = loaded.example(index, epoch=2)
+        assert together.keys() == alone.keys()
+        for name in alone:
+            np.testing.assert_array_equal(together[name], alone[name])
+
+
 def test_a_task_without_corruption_is_the_same_in_all_epochs():
     task = seqio.Task(
         "plain",
@@ -91,7 +109,7 @@ def test_damaged_cache_is_made_anew(tmp_path, caplog):
 
 def test_cache_name_covers_what_decides_the_examples():
     def name(task=None, vocabulary=BYTES, split="train", lengths=LENGTHS):
-        bound = examples.vocabularies.bind_vocabulary(task or span_task(), vocabulary)
+        bound = vocabularies.bind_vocabulary(task or span_task(), vocabulary)
         return cache.cache_name(examples.split_corruption(bound)[0], split, lengths)
 
     def chunked(density):
