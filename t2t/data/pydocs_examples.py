@@ -161,7 +161,8 @@ def summarize_pairs(split: str) -> tuple[tuple[str, str], ...]:
     for document in pydocs.split_documents(split):
         summary, _, body = document.text.partition("\n\n")
         text = _cut(" ".join(prose(body)), MAX_BODY)
-        if document.kind != "language" and "\n" not in summary and len(summary) >= 20 and len(text) >= MIN_PASSAGE:
+        is_sentence = "\n" not in summary and len(summary) >= 20 and not summary.endswith(":")
+        if document.kind != "language" and is_sentence and len(text) >= MIN_PASSAGE:
             pairs.append((summary, text))
     return tuple(pairs)
 
