@@ -3,6 +3,7 @@
 Every module of this package with a value `FAMILY` is a family; nothing else lists them.
 """
 
+import dataclasses
 import difflib
 import functools
 import importlib
@@ -50,6 +51,17 @@ def preset(name: str, *, head: heads.Head | None = None) -> Any:
     raise ValueError(f"there is no preset {name!r}; {hint}")
 
 
+def with_dropout(config: Any, rate: float) -> Any:
+    """The same model with one rate of dropout everywhere, for fine-tuning what was pretrained with another."""
+    if isinstance(config, tuple):
+        return tuple(with_dropout(item, rate) for item in config)
+    if not dataclasses.is_dataclass(config):
+        return config
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    changed = {name: rate if name == "dropout" else with_dropout(value, rate) for name, value in fields.items()}
+    return dataclasses.replace(config, **changed)
+
+
 def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
     """The tensors of a model as transformers' class for it names them."""
     shapes = {path: tuple(leaf.shape) for path, leaf in table.flatten(base.Network(config).shapes()).items()}
@@ -70,7 +82,7 @@ def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
             names = {name for binding in bindings(family, config) for name in binding.written}
             written = frozenset(name.removeprefix(family.table.base) for name in names)
             lost = config_map.differences(config, family.from_hf(attributes, written))
-        except config_map.InexpressibleError as error:
+        except (config_map.InexpressibleError, table.MisfitError) as error:
             reasons.append(f"{family.model_type}: {error}")
             continue
         if not lost:

@@ -29,11 +29,16 @@ _STAND_INS = [chr(c) for c in range(0xFDD0, 0xFDF0)]
 """Code points that no text contains: exceptions to NFKC travel as these."""
 
 
-def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, Any]:
-    """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model."""
+def model_proto(model: bytes = b"") -> Any:
+    """The contents of a SentencePiece model; without bytes an empty one."""
     from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - needed by this kind only
 
-    proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    return sentencepiece_model_pb2.ModelProto.FromString(model)
+
+
+def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, Any]:
+    """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model."""
+    proto = model_proto(vocabulary.model)
     kinds = type(proto.pieces[0])
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):
         raise ValueError("the SentencePiece model has unused pieces, which the tokenizers library cannot leave out")
@@ -150,15 +155,14 @@ def _exceptions(spec: Any) -> list[str] | None:
 
 def _character_map(spec: Any) -> Callable[[str], str]:
     """The character map of a SentencePiece model as a function of short texts."""
-    import sentencepiece  # noqa: PLC0415
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415
+    import sentencepiece  # noqa: PLC0415 - needed by this kind only
 
-    proto = sentencepiece_model_pb2.ModelProto()
+    proto = model_proto()
     proto.normalizer_spec.CopyFrom(spec)
     proto.normalizer_spec.add_dummy_prefix = False
     proto.normalizer_spec.remove_extra_whitespaces = False
-    proto.pieces.add(piece="<unk>", type=sentencepiece_model_pb2.ModelProto.SentencePiece.UNKNOWN)
     proto.pieces.add(piece=_SPACE)
+    proto.pieces.add(piece="<unk>", type=type(proto.pieces[0]).UNKNOWN)
     processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
     return processor.normalize
 

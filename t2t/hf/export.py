@@ -19,6 +19,8 @@ from t2t import families
 from t2t import vocabulary as vocabularies
 from t2t.hf import card as cards
 from t2t.hf import config_map, files, table, tokenizer
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder_decoder import EncoderDecoderConfig
 
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
@@ -41,6 +43,7 @@ def export(
     vocabulary: vocabularies.Vocabulary | None = None,
     card: cards.Card | None = None,
     generation: Mapping[str, Any] | None = None,
+    bare_prompts: bool = False,
     dtype: str = "float32",
     max_shard_bytes: int = MAX_SHARD_BYTES,
 ) -> list[str]:
@@ -53,6 +56,8 @@ def export(
       vocabulary: whose ids the model was trained with; None writes no tokenizer.
       card: what README.md says about the training.
       generation: settings of generation_config.json, such as max_new_tokens and num_beams.
+      bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with the
+        start token that t2t trains with.
       dtype: float32, bfloat16 or float16.
       max_shard_bytes: above this size the tensors are divided among files.
 
@@ -80,7 +85,7 @@ def export(
     if generation_json is not None:
         texts["generation_config.json"] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
     if vocabulary is not None:
-        written += _write_tokenizer(directory, vocabulary, family, config)
+        written += _write_tokenizer(directory, vocabulary, family, config, bare_prompts=bare_prompts)
     texts["README.md"] = cards.render(
         card or cards.Card(name=directory.resolve().name),
         architecture=architecture,
@@ -128,18 +133,19 @@ def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dic
     """Attributes for the special ids; without a vocabulary those of t2t's own vocabularies."""
     pad, bos, eos = (0, None, 1) if vocabulary is None else (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id)
     ids = {"pad_token_id": pad, "bos_token_id": bos, "eos_token_id": eos}
-    if hasattr(config, "decoder"):
+    if isinstance(config, EncoderDecoderConfig):
         ids["decoder_start_token_id"] = start_id(vocabulary)
-    elif not hasattr(config, "pooler"):
+    elif isinstance(config, DecoderConfig):
         ids["bos_token_id"] = start_id(vocabulary)
     return ids
 
 
 def start_id(vocabulary: vocabularies.Vocabulary | None) -> int | None:
-    """The id that starts a decoder: bos, else padding, as in T5."""
+    """The id that a decoder was trained to start with: bos, else padding as in T5, else eos as in GPT-2."""
     if vocabulary is None:
         return 0
-    return vocabulary.pad_id if vocabulary.bos_id is None else vocabulary.bos_id
+    ids = (vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id)
+    return next((token for token in ids if token is not None), None)
 
 
 def _config_json(
@@ -182,18 +188,24 @@ def _generation_json(
 
 
 def _write_tokenizer(
-    directory: Path, vocabulary: vocabularies.Vocabulary, family: config_map.Family, config: Any
+    directory: Path,
+    vocabulary: vocabularies.Vocabulary,
+    family: config_map.Family,
+    config: Any,
+    *,
+    bare_prompts: bool,
 ) -> list[str]:
-    roles = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "start": start_id(vocabulary)}
-    embed = config.embed
+    start = None if bare_prompts else start_id(vocabulary)
+    roles = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "start": start}
+    position = config.embed.position
     return tokenizer.write(
         directory,
         vocabulary,
         before=[roles[role] for role in family.starts if roles[role] is not None],
         after=[roles[role] for role in family.ends if roles[role] is not None],
         input_names=family.input_names,
-        max_length=None if embed.position is None else embed.position.max_positions,
-        padding_side="left" if "start" in family.starts else "right",
+        max_length=None if position is None else position.max_positions,
+        padding_side="left" if isinstance(config, DecoderConfig) else "right",
     )
 
 

@@ -61,9 +61,13 @@ class HuggingFaceCheckpoint:
         """All parameters as a tree, the fresh ones drawn from `seed`."""
         leaves = dict(self.leaves(dtype=dtype))
         if self.fresh:
-            drawn = table.flatten(jax.jit(base.Network(self.config).init)(jax.random.key(seed)))
-            leaves |= {path: np.asarray(drawn[path], files.DTYPES[dtype]) for path in self.fresh}
+            drawn = jax.jit(self._draw)(jax.random.key(seed))
+            leaves |= {path: np.asarray(leaf, files.DTYPES[dtype]) for path, leaf in drawn.items()}
         return table.unflatten(leaves)
+
+    def _draw(self, key: jax.Array) -> dict[str, jax.Array]:
+        drawn = table.flatten(base.Network(self.config).init(key))
+        return {path: drawn[path] for path in self.fresh}
 
 
 def open_directory(

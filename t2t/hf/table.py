@@ -25,6 +25,10 @@ import numpy as np
 Shape = tuple[int, ...]
 
 
+class MisfitError(ValueError):
+    """A model with other parameters than a table describes."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
     """How a parameter of ours lies in a file.
@@ -166,7 +170,7 @@ class Table:
           base: whether names carry the prefix of the base model.
 
         Raises:
-          ValueError: parameters that no entry, or more than one, is about.
+          MisfitError: parameters that no entry, or more than one, is about.
         """
         prefix = self.base if base else ""
         bindings = [binding for entry in self.entries for binding in _bind(entry, shapes, prefix)]
@@ -176,9 +180,8 @@ class Table:
         lacking = sorted(set(shapes) - {path for path, _ in held})
         twice = sorted({path for (path, _), times in held.items() if times > 1})
         if lacking or twice:
-            raise ValueError(
-                f"the name table of {self.base or 'this family'} does not fit the model: parameters without an entry "
-                f"{lacking}, parameters with several entries {twice}"
+            raise MisfitError(
+                f"its name table does not fit the model: parameters without an entry {lacking}, with several {twice}"
             )
         return tuple(bindings)
 
@@ -209,7 +212,7 @@ def _bind(entry: Entry, shapes: Mapping[str, Shape], prefix: str) -> Iterator[Bi
     if not any(depths):
         return
     if len({tuple(depth for depth, _ in found) for found in depths}) > 1:
-        raise ValueError(f"{entry.theirs} joins {entry.parts}, of which the model has only some")
+        raise MisfitError(f"{entry.theirs} joins {entry.parts}, of which the model has only some")
     needed = None if entry.needs is None else {depth for depth, _ in _slots(entry.needs, shapes)}
     excluded = set() if entry.unless is None else {depth for depth, _ in _slots(entry.unless, shapes)}
     for place in zip(*depths, strict=True):

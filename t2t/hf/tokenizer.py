@@ -73,17 +73,20 @@ def tokenizer_json(
 ) -> dict[str, Any]:
     """The content of tokenizer.json of a vocabulary, with ids that come before and after every text.
 
-    A vocabulary that is such a file keeps what it says about that.
+    A vocabulary that is such a file and says what comes around a text keeps what it says.
     """
     if isinstance(vocabulary, vocabularies.TokenizerVocabulary):
         definition = json.loads(vocabulary.definition)
-        if definition.get("post_processor"):
-            return definition
     elif isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
         definition = conversion.from_sentencepiece(vocabulary)
     else:
         definition = conversion.from_bytes(vocabulary)
-    return {**definition, "post_processor": _template(definition, before, after)}
+    own, template = definition.get("post_processor"), _template(definition, before, after)
+    if own is None or template is None:
+        return {**definition, "post_processor": own or template}
+    if own["type"] == "ByteLevel":  # it adds nothing around a text
+        return {**definition, "post_processor": {"type": "Sequence", "processors": [own, template]}}
+    return definition
 
 
 def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
@@ -125,12 +128,10 @@ def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> byte
 
     A model with another number of sentinels keeps them.
     """
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415
-
     expected = tuple(range(vocabulary.size - 1, vocabulary.size - 1 - _T5_SENTINELS, -1))
     if vocabulary.sentinels != expected:
         return vocabulary.model
-    proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)
+    proto = conversion.model_proto(vocabulary.model)
     del proto.pieces[-_T5_SENTINELS:]
     return proto.SerializeToString(deterministic=True)
 

@@ -1,0 +1,182 @@
+"""Every family, found by looking: its presets, its tables read both ways, and what its models must never do."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t
+from t2t import families, heads
+from t2t.hf import config_map, export, load, table
+from t2t.models import base
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder_decoder import EncoderDecoderConfig
+
+SIZES = {"vocab_size": 53, "d_model": 20, "dim": 20, "d_ff": 80, "num_heads": 4, "head_dim": 5, "num_layers": 3,
+         "max_positions": 40}  # fmt: skip
+FAMILIES = tuple(families.all_families().values())
+
+
+def shrink(config: Any) -> Any:
+    """The same model at sizes that all differ."""
+    if isinstance(config, tuple):
+        return tuple(shrink(item) for item in config)
+    if not dataclasses.is_dataclass(config):
+        return config
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return dataclasses.replace(config, **{name: SIZES.get(name, shrink(value)) for name, value in fields.items()})
+
+
+def models() -> list[Any]:
+    """One tiny model for every family and each of its heads."""
+    found = []
+    for family in FAMILIES:
+        config = shrink(next(iter(family.presets.values()))())
+        for head in (None, heads.PRETRAINING, heads.MaskedLM()):
+            try:
+                found.append(pytest.param(family.with_head(config, head), id=f"{family.model_type}-{head and head!r}"))
+            except ValueError:
+                continue
+    return found
+
+
+MODELS = models()
+DRAWN = jax.random.key(3)
+
+
+def drawn_params(config: Any) -> Any:
+    """Parameters of which none is 0 or 1, biases and norms included."""
+    leaves = table.flatten(base.Network(config).shapes())
+    keys = jax.random.split(DRAWN, len(leaves))
+    drawn = {p: 0.3 * jax.random.normal(k, v.shape) for k, (p, v) in zip(keys, leaves.items(), strict=True)}
+    return table.unflatten({p: v + p.endswith("scale") for p, v in drawn.items()})
+
+
+LENGTH = 13
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    """A config, parameters, and what they make of two rows of tokens: one shape, so one compilation for all tests."""
+    config = request.param
+    network, params = base.Network(config), drawn_params(config)
+    sides = {DecoderConfig: ["decoder"], EncoderDecoderConfig: ["encoder", "decoder"]}.get(type(config), ["encoder"])
+    apply = jax.jit(lambda batch: network.apply(params, batch, hidden_states=True))
+
+    def run(tokens: np.ndarray, segments: np.ndarray, **changed: np.ndarray) -> base.Output:
+        arrays = {"input_tokens": tokens, "segment_ids": segments}
+        batch = {f"{side}_{name}": array.astype(np.int32) for side in sides for name, array in arrays.items()}
+        return apply(batch | changed)
+
+    return config, params, run
+
+
+def result(output: base.Output) -> np.ndarray:
+    return np.asarray(output.last_hidden if output.logits is None else output.logits)
+
+
+def tokens_of(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(2, SIZES["vocab_size"], shape).astype(np.int32)
+
+
+def test_names_are_unique_and_listed():
+    names = [name for family in FAMILIES for name in family.presets]
+    assert sorted(names) == sorted(set(names)) == sorted(families.presets()) == sorted(t2t.presets())
+
+
+def test_an_unknown_preset_names_near_ones():
+    with pytest.raises(ValueError, match="did you mean .*t5-base"):
+        families.preset("t5-basee")
+
+
+def test_a_head_that_a_family_lacks_is_refused():
+    with pytest.raises(ValueError, match="has no head MaskedLM"):
+        families.preset("t5-small", head=heads.MaskedLM())
+
+
+def test_config_json_comes_back_as_the_same_config(model):
+    config, *_ = model
+    family, attributes = families.expressing(config)
+    names = {n.removeprefix(family.table.base) for b in families.bindings(family, config) for n in b.written}
+    values = family.attributes.values({**attributes, "model_type": family.model_type})
+    assert config_map.differences(config, family.from_hf(values, frozenset(names))) == []
+
+
+@pytest.mark.slow
+def test_every_preset_can_be_exported():
+    for family in FAMILIES:
+        for name, make in family.presets.items():
+            assert families.expressing(make())[0] is family, name
+
+
+def test_export_and_import_give_the_same_parameters(model, tmp_path):
+    config, params, _ = model
+    export.export(tmp_path, config=config, params=params)
+    opened = load.open_directory(tmp_path)
+    assert config_map.differences(opened.config, config) == []
+    jax.tree.map(np.testing.assert_array_equal, opened.params(), params)
+
+
+def test_padding_changes_nothing(model):
+    *_, run = model
+    tokens, other = tokens_of(0, 2, LENGTH), tokens_of(1, 2, LENGTH)
+    real = np.arange(LENGTH)[None] < np.array([[9], [2]])
+    zeros = result(run(np.where(real, tokens, 0), real))
+    np.testing.assert_array_equal(result(run(np.where(real, tokens, other), real))[real], zeros[real])
+    neighbours = result(run(np.where(real, tokens, other), np.where(real, 1, 2)))
+    np.testing.assert_allclose(neighbours[real], zeros[real], atol=1e-5)
+
+
+def test_packed_examples_equal_single_ones(model):
+    *_, run = model
+    tokens = tokens_of(2, 2, LENGTH)
+    first, second = np.arange(LENGTH) < 7, np.arange(LENGTH) >= 7
+    packed = result(run(tokens, np.where(first, 1, 2)[None].repeat(2, axis=0)))[0]
+    alone = np.stack([np.where(first, tokens[0], 0), np.roll(np.where(second, tokens[0], 0), -7)])
+    segments = np.stack([first, np.roll(second, -7)])
+    single = result(run(alone, segments))
+    np.testing.assert_allclose(packed, np.concatenate([single[0, :7], single[1, :6]]), atol=1e-5)
+
+
+def test_decoders_do_not_read_the_future(model):
+    config, _, run = model
+    if not isinstance(config, DecoderConfig | EncoderDecoderConfig):
+        pytest.skip("an encoder reads both ways")
+    tokens = tokens_of(4, 2, LENGTH)
+    changed = np.where(np.arange(LENGTH) < 5, tokens, (tokens + 7) % 50 + 2).astype(np.int32)
+    real = np.ones_like(tokens)
+    before, after = result(run(tokens, real)), result(run(tokens, real, decoder_input_tokens=changed))
+    np.testing.assert_array_equal(before[:, :5], after[:, :5])
+    assert np.abs(before[:, 5:] - after[:, 5:]).max() > 1e-3
+
+
+def test_hidden_states_are_the_embeddings_and_one_for_each_block(model):
+    *_, run = model
+    output = run(tokens_of(5, 2, LENGTH), np.ones((2, LENGTH)))
+    assert len(output.hidden_states) == SIZES["num_layers"] + 1
+    np.testing.assert_array_equal(output.hidden_states[-1], output.last_hidden)
+
+
+def test_with_dropout_changes_every_rate_and_nothing_else(model):
+    config, *_ = model
+    changed = families.with_dropout(config, 0.25)
+    assert config_map.differences(config, changed) == []
+    rates = [line for line in repr(changed).split("dropout=")[1:] if not line.startswith("0.25")]
+    assert rates == []
+
+
+@pytest.mark.slow
+def test_fresh_models_start_near_the_uniform_distribution(model):
+    config, *_ = model
+    if config.head is None:
+        pytest.skip("has no logits")
+    sides = ["encoder", "decoder"] if isinstance(config, EncoderDecoderConfig) else ["decoder", "encoder"]
+    tokens = tokens_of(6, 2, LENGTH)
+    batch = {f"{side}_input_tokens": tokens for side in sides}
+    network = base.Network(config)
+    logits = jax.jit(lambda key: network.apply(network.init(key), batch).logits)(jax.random.key(0))
+    loss = -jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.asarray(tokens[..., None]), axis=-1).mean()
+    assert float(loss) < np.log(SIZES["vocab_size"]) + 1.5

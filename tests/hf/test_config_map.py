@@ -1,0 +1,170 @@
+"""Config maps are strict: what is unknown or impossible is named, all of it at once."""
+
+import dataclasses
+
+import pytest
+
+from t2t import families, heads
+from t2t.families import bert, gpt2, t5
+from t2t.hf import config_map
+from t2t.nn.block import BlockConfig
+from t2t.nn.norm import RMSNorm
+
+ATTRIBUTES = config_map.Attributes(read={"width": 8, "act": "relu"}, fixed={"is_decoder": (False,)})
+
+
+def read(model_type: str, names=(), **attributes):
+    family = families.by_model_type(model_type)
+    values = family.attributes.values({"model_type": model_type, **attributes})
+    return family.from_hf(values, frozenset(names))
+
+
+def test_defaults_are_those_of_transformers():
+    assert ATTRIBUTES.values({"model_type": "x", "width": 5, "use_cache": True}) == {"width": 5, "act": "relu"}
+
+
+def test_everything_unknown_and_impossible_is_named():
+    with pytest.raises(ValueError) as error:
+        ATTRIBUTES.values({"model_type": "x", "alpha": 1, "beta": "b", "is_decoder": True, "pruned_heads": {"0": [1]}})
+    for part in ("alpha=1", "beta='b'", "is_decoder=True", "pruned_heads={'0': [1]}"):
+        assert part in str(error.value)
+
+
+def test_the_caller_may_name_what_is_without_effect():
+    assert ATTRIBUTES.values({"alpha": 1, "is_decoder": True}, ignore=["alpha", "is_decoder"])["width"] == 8
+
+
+@pytest.mark.parametrize(
+    ("model_type", "attribute", "value"),
+    [
+        ("bert", "position_embedding_type", "relative_key"),
+        ("bert", "position_embedding_type", "relative_key_query"),
+        ("bert", "is_decoder", True),
+        ("bert", "add_cross_attention", True),
+        ("bert", "hidden_act", "mish"),
+        ("gpt2", "scale_attn_by_inverse_layer_idx", True),
+        ("gpt2", "reorder_and_upcast_attn", True),
+        ("gpt2", "scale_attn_weights", False),
+        ("gpt2", "add_cross_attention", True),
+        ("gpt2", "rope_theta", 10000.0),
+        ("openai-gpt", "afn", "tanh"),
+        ("t5", "feed_forward_proj", "gated-mish"),
+        ("t5", "is_encoder_decoder", False),
+        ("t5", "quantization_config", {"bits": 4}),
+    ],
+)
+def test_attributes_that_change_numbers_are_refused(model_type, attribute, value):
+    with pytest.raises(ValueError, match=attribute if attribute != "hidden_act" else "activation"):
+        read(model_type, **{attribute: value})
+
+
+def test_an_unknown_model_type_lists_the_known_ones():
+    with pytest.raises(ValueError, match="'llama'; t2t knows bert, gpt2, openai-gpt, t5"):
+        families.by_model_type("llama")
+
+
+@pytest.mark.parametrize(
+    ("flags", "names", "tied", "scaled"),
+    [
+        # T5 1.0 of any version; 1.1 of version 4; 1.1 of version 5, which says "tied" but holds two tensors; a 1.1 that
+        # version 5 has tied in silence.
+        ({}, ["shared.weight"], True, True),
+        ({"tie_word_embeddings": True, "scale_decoder_outputs": True}, ["shared.weight"], True, True),
+        ({"tie_word_embeddings": True}, ["shared.weight", "lm_head.weight"], True, True),
+        ({"tie_word_embeddings": False}, ["shared.weight", "lm_head.weight"], False, False),
+        ({"tie_word_embeddings": True, "scale_decoder_outputs": False}, ["lm_head.weight"], False, False),
+        ({"tie_word_embeddings": True, "scale_decoder_outputs": False}, ["shared.weight"], True, False),
+    ],
+)
+def test_which_output_a_t5_has(flags, names, tied, scaled):
+    head = read("t5", names, **flags).head
+    assert (head.tied, head.scale_by_width) == (tied, scaled)
+
+
+def test_a_t5_that_versions_read_differently_is_refused():
+    with pytest.raises(ValueError, match="scale_decoder_outputs"):
+        read("t5", tie_word_embeddings=False, scale_decoder_outputs=True)
+
+
+def test_t5s_dense_act_fn_must_agree():
+    assert read("t5", feed_forward_proj="gated-gelu", dense_act_fn="gelu_new", is_gated_act=True)
+    with pytest.raises(ValueError, match="dense_act_fn"):
+        read("t5", feed_forward_proj="gated-gelu", dense_act_fn="gelu")
+
+
+def test_gated_gelu_is_the_approximate_one():
+    config = read("t5", feed_forward_proj="gated-gelu")
+    assert config.encoder.pattern[0].feed_forward.activation == "gelu_tanh"
+    assert read("openai-gpt", afn="gelu").stack.pattern[0].feed_forward.activation == "gelu_tanh"
+    assert read("bert", hidden_act="gelu").stack.pattern[0].feed_forward.activation == "gelu"
+
+
+def test_published_config_json_are_the_presets():
+    published = {
+        "t5-small": ("t5", {"d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "n_positions": 512,
+                            "task_specific_params": {"summarization": {"num_beams": 4}}}),
+        "gpt2": ("gpt2", {"n_ctx": 1024, "n_embd": 768, "activation_function": "gelu_new", "summary_type": "mean"}),
+        "bert-base-uncased": ("bert", {"architectures": ["BertForMaskedLM"], "gradient_checkpointing": False}),
+        "bert-base-multilingual-cased": ("bert", {"vocab_size": 119547, "pooler_type": "first_token_transform",
+                                                  "directionality": "bidi"}),
+        "openai-gpt": ("openai-gpt", {"n_special": 0, "predict_special_tokens": True}),
+    }  # fmt: skip
+    for name, (model_type, attributes) in published.items():
+        names = ["pooler.dense.weight"] if model_type == "bert" else []
+        assert read(model_type, names, **attributes) == families.preset(name), name
+
+
+def tiny(**sizes):
+    return bert.bert(**{"num_layers": 2, "d_model": 12, "num_heads": 3, "d_ff": 7, "vocab_size": 11, **sizes})
+
+
+def expect_refusal(config, reason: str) -> None:
+    with pytest.raises(config_map.InexpressibleError, match=reason):
+        families.expressing(config)
+
+
+def test_a_prefix_lm_is_refused_with_the_reason():
+    config = gpt2.gpt2(num_layers=2, d_model=12, num_heads=3, vocab_size=11)
+    expect_refusal(dataclasses.replace(config, prefix_attention=True), "prefix-LM: no class of transformers")
+
+
+def test_parts_no_class_has_are_refused():
+    masked = bert.with_head(tiny(), heads.MaskedLM())
+    expect_refusal(dataclasses.replace(masked, pooler=True), "no class of transformers has exactly its parts")
+
+
+def test_any_field_that_transformers_cannot_carry_is_refused():
+    config = tiny()
+    changes = {
+        "head_dim": lambda b: dataclasses.replace(b, attention=dataclasses.replace(b.attention, head_dim=5)),
+        "scale": lambda b: dataclasses.replace(b, attention=dataclasses.replace(b.attention, scale=1.0)),
+        "num_kv_heads": lambda b: dataclasses.replace(b, attention=dataclasses.replace(b.attention, num_kv_heads=1)),
+        "gate": lambda b: dataclasses.replace(b, feed_forward=dataclasses.replace(b.feed_forward, gated=True)),
+        "norm_position": lambda b: dataclasses.replace(b, norm_position="pre"),
+        "norm": lambda b: dataclasses.replace(b, norm=RMSNorm()),
+    }
+    for field, change in changes.items():
+        assert isinstance(config.stack.pattern[0], BlockConfig)
+        pattern = (change(config.stack.pattern[0]),)
+        stack = dataclasses.replace(config.stack, pattern=pattern)
+        expect_refusal(dataclasses.replace(config, stack=stack), field)
+
+
+def test_a_stack_with_one_odd_block_is_refused():
+    config = tiny(num_layers=3)
+    block = config.stack.pattern[0]
+    odd = dataclasses.replace(block, feed_forward=dataclasses.replace(block.feed_forward, d_ff=9))
+    expect_refusal(dataclasses.replace(config, stack=dataclasses.replace(config.stack, suffix=(odd,))), r"blocks\[2\]")
+
+
+def test_equal_blocks_may_be_divided_in_any_way():
+    config = tiny(num_layers=4)
+    block = config.stack.pattern[0]
+    stack = dataclasses.replace(config.stack, prefix=(block,), pattern=(block,), suffix=(block,))
+    assert families.expressing(dataclasses.replace(config, stack=stack))[0].model_type == "bert"
+
+
+def test_a_tied_t5_without_scaling_is_refused():
+    config = t5.t5(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=11)
+    head = dataclasses.replace(config.head, scale_by_width=False)
+    expect_refusal(dataclasses.replace(config, head=head), "transformers 4 and 5 read differently")

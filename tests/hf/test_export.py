@@ -1,0 +1,235 @@
+"""Exported directories, file by file, without transformers."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from t2t import vocabulary as vocabularies
+from t2t.families import t5
+from t2t.hf import card, config_map, export, files, table
+from tests.hf import tiny
+
+
+def exported(directory, config, **options):
+    export.export(directory, config=config, params=tiny.params(config), **options)
+    return json.loads((directory / "config.json").read_text())
+
+
+def names(directory):
+    return set(safetensors.numpy.load_file(directory / files.SINGLE))
+
+
+ARCHITECTURES = {
+    "bert": "BertModel", "masked": "BertForMaskedLM", "pretraining": "BertForPreTraining", "gpt2": "GPT2LMHeadModel",
+    "gpt": "OpenAIGPTLMHeadModel", "t5": "T5ForConditionalGeneration", "t5_1_1": "T5ForConditionalGeneration",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", tiny.ALL)
+def test_config_json_has_the_types_that_transformers_insists_on(tmp_path, name):
+    config = exported(tmp_path, tiny.ALL[name])
+    assert config["architectures"] == [ARCHITECTURES[name]]
+    assert config["dtype"] == config["torch_dtype"] == "float32"
+    for attribute, value in config.items():
+        if attribute.endswith(("_eps", "_epsilon", "pdrop", "_prob", "_rate", "_range", "_factor")):
+            assert type(value) is float, attribute
+        elif attribute.startswith(("num_", "n_")) and value is not None:
+            assert type(value) is int, attribute
+        elif attribute.startswith(("is_", "tie_", "use_", "scale_")):
+            assert type(value) is bool, attribute
+
+
+def test_shared_tensors_are_written_once_under_the_name_of_the_embedding(tmp_path):
+    for name, embedding in {"t5": "shared", "gpt2": "transformer.wte", "gpt": "transformer.tokens_embed",
+                            "masked": "bert.embeddings.word_embeddings"}.items():  # fmt: skip
+        exported(tmp_path, tiny.ALL[name])
+        found = {
+            key for key in names(tmp_path) if key.endswith(("embed_tokens.weight", "lm_head.weight", "decoder.weight"))
+        }
+        assert found == set()
+        assert f"{embedding}.weight" in names(tmp_path)
+
+
+def test_a_t5_1_1_says_in_every_way_that_its_output_is_its_own(tmp_path):
+    config = exported(tmp_path, tiny.T5_1_1)
+    assert config["tie_word_embeddings"] is config["scale_decoder_outputs"] is False
+    assert {"shared.weight", "lm_head.weight"} <= names(tmp_path)
+    assert (config["feed_forward_proj"], config["dense_act_fn"], config["is_gated_act"]) == (
+        "gated-gelu",
+        "gelu_new",
+        True,
+    )
+
+
+def test_an_untied_bert_has_its_bias_under_both_names(tmp_path):
+    head = dataclasses.replace(tiny.MASKED.head, tied=False)
+    exported(tmp_path, dataclasses.replace(tiny.MASKED, head=head))
+    tensors = safetensors.numpy.load_file(tmp_path / files.SINGLE)
+    np.testing.assert_array_equal(tensors["cls.predictions.bias"], tensors["cls.predictions.decoder.bias"])
+    assert "cls.predictions.decoder.weight" in tensors
+
+
+def test_the_bias_of_t5_stands_in_the_first_block_of_each_stack_alone(tmp_path):
+    exported(tmp_path, tiny.T5)
+    assert {key for key in names(tmp_path) if "relative_attention_bias" in key} == {
+        f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight" for side in ("encoder", "decoder")
+    }
+
+
+def test_conv1d_kernels_are_not_transposed_and_linear_ones_are(tmp_path):
+    exported(tmp_path, tiny.GPT2)
+    up = tiny.params(tiny.GPT2)["decoder"]["layers_0"]["feed_forward"]["up"]["kernel"]
+    written = safetensors.numpy.load_file(tmp_path / files.SINGLE)
+    np.testing.assert_array_equal(written["transformer.h.1.mlp.c_fc.weight"], up[1])
+    exported(tmp_path, tiny.BERT)
+    up = tiny.params(tiny.BERT)["encoder"]["layers_0"]["feed_forward"]["up"]["kernel"]
+    np.testing.assert_array_equal(
+        safetensors.numpy.load_file(tmp_path / files.SINGLE)["encoder.layer.1.intermediate.dense.weight"], up[1].T
+    )
+
+
+def test_generation_config(tmp_path):
+    exported(tmp_path, tiny.T5, generation={"max_new_tokens": 17, "num_beams": 4, "early_stopping": True})
+    written = json.loads((tmp_path / "generation_config.json").read_text())
+    del written["transformers_version"]
+    assert written == {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0, "max_new_tokens": 17,
+                       "num_beams": 4, "early_stopping": True}  # fmt: skip
+
+
+def test_models_that_do_not_generate_have_none(tmp_path):
+    exported(tmp_path, tiny.MASKED)
+    assert not (tmp_path / "generation_config.json").exists()
+    with pytest.raises(ValueError, match="does not generate"):
+        exported(tmp_path, tiny.MASKED, generation={"num_beams": 2})
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"early_stopping": True}, "early_stopping without num_beams"),
+        ({"temperature": 0.7}, "without do_sample"),
+        ({"beams": 4}, "generation has beams; possible are"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(tmp_path, settings, reason):
+    with pytest.raises(ValueError, match=reason):
+        exported(tmp_path, tiny.T5, generation=settings)
+
+
+def test_a_larger_vocabulary_than_the_embedding_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has 360 ids but the embedding only 11 rows"):
+        exported(tmp_path, tiny.T5, vocabulary=vocabularies.ByteVocabulary())
+
+
+def test_padded_rows_stay(tmp_path):
+    config = t5.t5(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=384)
+    written = exported(tmp_path, config, vocabulary=vocabularies.ByteVocabulary())
+    assert written["vocab_size"] == 384
+    assert safetensors.numpy.load_file(tmp_path / files.SINGLE)["shared.weight"].shape == (384, 12)
+    assert "384 rows for 360 ids" in (tmp_path / "README.md").read_text()
+
+
+def test_parameters_of_another_model_are_refused(tmp_path):
+    params = tiny.params(tiny.BERT)
+    del params["pooler"]
+    with pytest.raises(ValueError, match=r"missing \['pooler/bias', 'pooler/kernel'\]"):
+        export.export(tmp_path, config=tiny.BERT, params=params)
+
+
+def test_nothing_is_written_of_a_model_that_cannot_be_exported(tmp_path):
+    with pytest.raises(config_map.InexpressibleError, match="prefix-LM"):
+        exported(tmp_path / "out", dataclasses.replace(tiny.GPT2, prefix_attention=True))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_dtype_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="possible are float32, float16, bfloat16"):
+        exported(tmp_path, tiny.T5, dtype="int8")
+
+
+def test_a_decoder_deeper_than_the_encoder_is_noted(tmp_path):
+    config = t5.t5(num_layers=1, num_decoder_layers=2, d_model=12, num_heads=3, d_ff=7, vocab_size=11)
+    exported(tmp_path, config)
+    assert "use_cache=False" in (tmp_path / "README.md").read_text()
+
+
+def test_parameters_are_read_one_at_a_time(tmp_path):
+    """Leaves that are memory maps or views become arrays only when their turn comes, and are let go after it."""
+    held, most = set(), 0
+
+    class Leaf:
+        def __init__(self, path, array):
+            self.path, self.array, self.shape = path, array, array.shape
+
+        def __array__(self, dtype=None, copy=None):
+            nonlocal most
+            held.add(self.path)
+            most = max(most, len(held))
+            array = self.array.copy().view(Held)
+            array.path = self.path
+            return array
+
+    class Held(np.ndarray):
+        path = None
+
+        def __del__(self):
+            held.discard(self.path)
+
+    leaves = {path: Leaf(path, array) for path, array in table.flatten(tiny.params(tiny.BERT)).items()}
+    export.export(tmp_path, config=tiny.BERT, params=table.unflatten(leaves))
+    assert most <= 2
+
+
+def test_card(tmp_path):
+    about = card.Card(
+        name="tiny",
+        license="apache-2.0",
+        languages=["en"],
+        base_model="google-t5/t5-small",
+        recipe="A recipe.",
+        data="Some *data*.",
+        datasets=["allenai/c4"],
+        metrics={"pydocs_topic/accuracy": 0.291},
+        provenance={"step": 1500, "config sha256": "ab12"},
+    )
+    exported(tmp_path, tiny.T5, card=about)
+    text = (tmp_path / "README.md").read_text()
+    header, body = text.removeprefix("---\n").split("\n---\n", 1)
+    fields = {name: json.loads(value) for name, value in (line.split(": ", 1) for line in header.splitlines())}
+    assert fields["license"] == "apache-2.0" and fields["library_name"] == "transformers"
+    assert fields["pipeline_tag"] == "text2text-generation" and fields["base_model"] == "google-t5/t5-small"
+    result = fields["model-index"][0]["results"][0]
+    assert result["metrics"] == [{"type": "accuracy", "value": 0.291, "name": "pydocs_topic/accuracy"}]
+    for part in (
+        "# tiny",
+        "A recipe.",
+        "Some *data*.",
+        "0.291",
+        "step: 1500",
+        "config sha256: ab12",
+        "AutoModelForSeq2SeqLM",
+    ):
+        assert part in body
+    assert "pipeline(" not in body
+
+
+def test_export_needs_neither_torch_nor_transformers(tmp_path):
+    code = (
+        "import sys\n"
+        "from tests.hf import tiny\n"
+        "from t2t.hf import export, load\n"
+        "from t2t import vocabulary\n"
+        "from t2t.families import t5\n"
+        "config = t5.t5(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=384)\n"
+        f"out, bytes_ = {str(tmp_path)!r}, vocabulary.ByteVocabulary()\n"
+        "export.export(out, config=config, params=tiny.params(config), vocabulary=bytes_)\n"
+        "load.open_directory(out).params()\n"
+        "print([m for m in ('torch', 'transformers', 'tensorflow') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,214 @@
+"""Reading Hugging Face directories: every tensor accounted for, old and partial files included."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from t2t import heads
+from t2t.hf import export, files, load, table
+from tests.hf import tiny
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A directory for each tiny model."""
+    directories = {}
+    for name, config in tiny.ALL.items():
+        directories[name] = tmp_path_factory.mktemp(name)
+        export.export(directories[name], config=config, params=tiny.params(config))
+    return directories
+
+
+def rewrite(source, target, change):
+    """Copies a directory with its tensors changed by a function of the dictionary."""
+    (target / "config.json").write_text((source / "config.json").read_text())
+    tensors = safetensors.numpy.load_file(source / files.SINGLE)
+    safetensors.numpy.save_file(change(tensors), target / files.SINGLE, metadata={"format": "pt"})
+    return target
+
+
+def rename(function):
+    return lambda tensors: {function(name): tensor for name, tensor in tensors.items()}
+
+
+def add(**tensors):
+    return lambda held: held | {name: np.asarray(value, np.float32) for name, value in tensors.items()}
+
+
+@pytest.mark.parametrize("name", tiny.ALL)
+def test_round_trip(exported, name):
+    opened = load.open_directory(exported[name])
+    assert opened.dropped == opened.fresh == ()
+    tiny.assert_trees_equal(opened.params(), tiny.params(tiny.ALL[name]))
+
+
+@pytest.mark.parametrize("name", ["masked", "pretraining", "gpt2", "gpt"])
+def test_names_without_the_base_prefix(exported, tmp_path, name):
+    base = {"gpt2": "transformer.", "gpt": "transformer."}.get(name, "bert.")
+    rewrite(exported[name], tmp_path, rename(lambda key: key.removeprefix(base)))
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.ALL[name]))
+
+
+def test_the_base_prefix_on_a_bare_model(exported, tmp_path):
+    rewrite(exported["bert"], tmp_path, rename(lambda key: f"bert.{key}"))
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.BERT))
+
+
+def test_gamma_and_beta(exported, tmp_path):
+    def old(key):
+        return key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+
+    rewrite(exported["pretraining"], tmp_path, rename(old))
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.PRETRAINING))
+
+
+def test_both_gamma_and_weight_are_one_too_many(exported, tmp_path):
+    rewrite(exported["bert"], tmp_path, add(**{"embeddings.LayerNorm.gamma": np.ones(12)}))
+    with pytest.raises(ValueError, match="the same under an old and a new name"):
+        load.open_directory(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer"),
+    [
+        ("masked", "bert.embeddings.position_ids"),
+        ("gpt2", "transformer.h.0.attn.bias"),
+        ("gpt2", "transformer.h.1.attn.masked_bias"),
+        ("gpt", "transformer.position_ids"),
+        ("t5", "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
+    ],
+)
+def test_buffers_and_a_bias_that_t5_never_had_are_ignored(exported, tmp_path, name, buffer):
+    rewrite(exported[name], tmp_path, add(**{buffer: np.ones((3, 3))}))
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.ALL[name]))
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"),
+    [
+        ("t5", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"]),
+        ("masked", ["cls.predictions.decoder.weight"]),
+        ("gpt2", ["lm_head.weight"]),
+        ("gpt", ["lm_head.weight"]),
+    ],
+)
+def test_copies_of_the_embedding_may_stand_there(exported, tmp_path, name, copies):
+    table_of = tiny.params(tiny.ALL[name])["embed"]["embedding"]
+    rewrite(exported[name], tmp_path, add(**dict.fromkeys(copies, table_of)))
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.ALL[name]))
+
+
+def test_a_copy_that_differs_is_an_error(exported, tmp_path):
+    rewrite(exported["gpt2"], tmp_path, add(**{"lm_head.weight": np.zeros((11, 12))}))
+    with pytest.raises(ValueError, match="lm_head.weight differs from transformer.wte.weight"):
+        load.open_directory(tmp_path)
+
+
+def test_a_copy_may_stand_alone(exported, tmp_path):
+    change = rename(lambda key: "encoder.embed_tokens.weight" if key == "shared.weight" else key)
+    rewrite(exported["t5"], tmp_path, change)
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), tiny.params(tiny.T5))
+
+
+def test_everything_that_does_not_match_is_listed(exported, tmp_path):
+    def change(tensors):
+        tensors = dict(tensors)
+        del tensors["h.0.mlp.c_fc.bias" if "h.0.mlp.c_fc.bias" in tensors else "transformer.h.0.mlp.c_fc.bias"]
+        tensors["transformer.wte.weight"] = tensors["transformer.wte.weight"][:7]
+        return tensors | {"score.weight": np.zeros((2, 12), np.float32), "extra": np.zeros(1, np.float32)}
+
+    rewrite(exported["gpt2"], tmp_path, change)
+    with pytest.raises(ValueError) as error:
+        load.open_directory(tmp_path)
+    for part in (
+        "without a place in the model: extra, score.weight",
+        "decoder/layers_0/feed_forward/up/bias (transformer.h.0.mlp.c_fc.bias)",
+        "transformer.wte.weight has shape (7, 12), config.json means (11, 12)",
+    ):
+        assert part in str(error.value)
+
+
+def test_what_the_caller_names_is_left_out_or_initialised(exported, tmp_path):
+    def change(tensors):
+        kept = {name: tensor for name, tensor in tensors.items() if not name.endswith("ln_f.bias")}
+        return kept | {"score.weight": np.zeros((2, 12), np.float32)}
+
+    rewrite(exported["gpt2"], tmp_path, change)
+    opened = load.open_directory(tmp_path, drop=["score.*"], fresh=["decoder/final_norm/*"])
+    assert (opened.dropped, opened.fresh) == (("score.weight",), ("decoder/final_norm/bias",))
+    leaves = table.flatten(opened.params())
+    np.testing.assert_array_equal(leaves["decoder/final_norm/bias"], np.zeros(12))
+    expected = table.flatten(tiny.params(tiny.GPT2))
+    np.testing.assert_array_equal(leaves["decoder/final_norm/scale"], expected["decoder/final_norm/scale"])
+
+
+def test_another_head(exported):
+    bare = load.open_directory(exported["pretraining"], head=heads.MaskedLM())
+    assert set(bare.dropped) == {
+        "bert.pooler.dense.bias", "bert.pooler.dense.weight",
+        "cls.seq_relationship.bias", "cls.seq_relationship.weight",
+    }  # fmt: skip
+    assert bare.config == tiny.MASKED
+    more = load.open_directory(exported["bert"], head=heads.PRETRAINING)
+    assert more.config == tiny.PRETRAINING
+    assert "head/next_sentence/kernel" in more.fresh and "pooler/kernel" not in more.fresh
+    params = more.params(seed=1)
+    assert set(table.flatten(params)) == set(table.flatten(tiny.params(tiny.PRETRAINING)))
+    np.testing.assert_array_equal(params["pooler"]["bias"], tiny.params(tiny.BERT)["pooler"]["bias"])
+
+
+def test_another_head_does_not_excuse_a_missing_layer(exported, tmp_path):
+    rewrite(exported["bert"], tmp_path, lambda t: {k: v for k, v in t.items() if "layer.1.output.dense" not in k})
+    with pytest.raises(ValueError, match="encoder/layers_0/feed_forward/down/kernel"):
+        load.open_directory(tmp_path, head=heads.MaskedLM())
+
+
+def test_shards(tmp_path):
+    params = tiny.params(tiny.T5)
+    export.export(tmp_path, config=tiny.T5, params=params, max_shard_bytes=2000)
+    assert (tmp_path / files.INDEX).exists()
+    tiny.assert_trees_equal(load.open_directory(tmp_path).params(), params)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_files_are_read_as_float32(tmp_path, dtype):
+    params = tiny.params(tiny.GPT2)
+    export.export(tmp_path, config=tiny.GPT2, params=params, dtype=dtype)
+    for path, leaf in table.flatten(load.open_directory(tmp_path).params()).items():
+        assert leaf.dtype == np.float32
+        np.testing.assert_array_equal(leaf, table.flatten(params)[path].astype(files.DTYPES[dtype]).astype(np.float32))
+
+
+def test_leaves_come_one_at_a_time(exported):
+    leaves = load.open_directory(exported["t5"]).leaves()
+    path, leaf = next(leaves)
+    assert path == "embed/embedding" and leaf.shape == (11, 12)
+
+
+def test_a_head_or_class_that_t2t_lacks_names_its_tensors(exported, tmp_path):
+    rewrite(exported["bert"], tmp_path, add(**{"classifier.weight": np.zeros((2, 12)), "classifier.bias": np.zeros(2)}))
+    with pytest.raises(ValueError, match=r"classifier.bias, classifier.weight.*drop"):
+        load.open_directory(tmp_path)
+
+
+def test_no_config_json(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no config.json"):
+        load.open_directory(tmp_path)
+
+
+def test_the_vocabulary_is_found(exported, tmp_path):
+    assert load.open_directory(exported["t5"]).vocabulary is None
+    rewrite(exported["t5"], tmp_path, lambda tensors: tensors)
+    (tmp_path / "spiece.model").touch()
+    assert load.open_directory(tmp_path).vocabulary == tmp_path
+
+
+def test_config_json_may_omit_defaults(exported, tmp_path):
+    rewrite(exported["t5"], tmp_path, lambda tensors: tensors)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for name in ("feed_forward_proj", "relative_attention_num_buckets", "tie_word_embeddings", "scale_decoder_outputs"):
+        del config[name]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert load.open_directory(tmp_path).config == tiny.T5

@@ -1,0 +1,189 @@
+"""Tokenizer files: the ids of transformers' tokenizer are those of our vocabulary."""
+
+import json
+
+import pytest
+import sentencepiece
+import tokenizers
+
+from t2t import vocabulary as vocabularies
+from t2t.hf import conversion, tokenizer
+from tests.hf import lines
+from tests.shared_data import shared_data
+
+T5_FRAME = {"before": [], "after": [1], "input_names": ["input_ids", "attention_mask"]}
+
+
+@pytest.fixture(scope="session")
+def trained():
+    """Vocabularies of the kinds that `train_sentencepiece` makes."""
+    corpus = lines.corpus()
+    return {
+        "unigram": vocabularies.train_sentencepiece(corpus, size=1200),
+        "bpe": vocabularies.train_sentencepiece(corpus, size=1200, model_type="bpe"),
+        "few sentinels": vocabularies.train_sentencepiece(corpus, size=1200, sentinels=7, mask=False),
+        "byte fallback": vocabularies.train_sentencepiece(corpus, size=1400, byte_fallback=True),
+        "bytes": vocabularies.ByteVocabulary(),
+    }
+
+
+KINDS = ["unigram", "bpe", "few sentinels", "bytes"]
+
+
+def library(vocabulary, **frame) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_str(json.dumps(tokenizer.tokenizer_json(vocabulary, **frame)))
+
+
+def assert_same_ids(vocabulary, texts, encode) -> None:
+    ours = vocabulary.encode_batch(texts)
+    differ = [
+        (text, mine, theirs) for text, mine, theirs in zip(texts, ours, encode(texts), strict=True) if mine != theirs
+    ]
+    assert differ == []
+
+
+def plain(loaded):
+    return lambda texts: [row.ids for row in loaded.encode_batch(texts, add_special_tokens=False)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_varied_lines(trained, kind):
+    assert_same_ids(trained[kind], lines.varied(2000), plain(library(trained[kind])))
+
+
+def test_bytes_spell_what_a_vocabulary_lacks(trained):
+    texts = [word for word in lines.WORDS] + lines.corpus()[:200]
+    assert_same_ids(trained["byte fallback"], texts, plain(library(trained["byte fallback"])))
+
+
+def test_the_real_t5_vocabulary():
+    vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", "t5", "spiece.model"))
+    text = shared_data("wikitext2_heldout").rglob("*valid*")
+    # "<unk>" in a text is the token in transformers and text in t2t.
+    texts = [line.replace("<unk>", "word") for path in text for line in path.read_text(encoding="utf-8").split("\n")]
+    texts = texts[:2000]
+    assert_same_ids(vocabulary, [*texts, *lines.WORDS], plain(library(vocabulary)))
+    # The ids of the published T5, the first sentinel the highest.
+    assert library(vocabulary).encode("<extra_id_0>. Hello", add_special_tokens=False).ids == [32099, 5, 8774]
+
+
+def test_real_word_pieces_are_framed_and_typed():
+    vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", "bert-base-cased", "vocab.txt"))
+    loaded = library(vocabulary, before=[vocabulary.bos_id], after=[vocabulary.eos_id])
+    pair = loaded.encode("Hello wörld", "Bye")
+    assert pair.tokens == ["[CLS]", "Hello", "w", "##ör", "##ld", "[SEP]", "Bye", "[SEP]"]
+    assert pair.type_ids == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert pair.ids[0] == 101 and pair.ids[-1] == 102
+
+
+def test_real_byte_level_bpe_gets_its_start_token():
+    vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", "gpt2", "vocab.json"))
+    texts = lines.varied(500)
+    assert_same_ids(vocabulary, texts, plain(library(vocabulary)))
+    assert library(vocabulary, before=[50256]).encode("Hi").ids[0] == 50256
+    assert library(vocabulary).encode("Hi").ids[0] != 50256
+
+
+def test_a_tokenizer_json_that_frames_texts_keeps_its_frame():
+    own = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3}, unk_token="[UNK]")
+    )
+    own.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
+    own.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    vocabulary = vocabularies.TokenizerVocabulary(own.to_str())
+    assert library(vocabulary, before=[1], after=[2]).encode("a").ids == [1, 3, 2]
+
+
+def test_template_of_t5(trained):
+    loaded = library(trained["unigram"], after=[1])
+    first, second = (trained["unigram"].encode(text) for text in ("a text", "another"))
+    assert loaded.encode("a text").ids == [*first, 1]
+    assert loaded.encode("a text", "another").ids == [*first, 1, *second, 1]
+
+
+def test_spiece_model_is_what_t5s_readers_expect(trained, tmp_path):
+    vocabulary = trained["unigram"]
+    tokenizer.write(tmp_path, vocabulary, **T5_FRAME)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    assert processor.get_piece_size() == vocabulary.size - 100  # its readers add 100 sentinels
+    assert processor.encode("The language reference.") == vocabulary.encode("The language reference.")
+    assert vocabularies.Vocabulary.load(tmp_path) == vocabulary
+
+
+def test_spiece_model_keeps_another_number_of_sentinels(trained, tmp_path):
+    tokenizer.write(tmp_path, trained["few sentinels"], **T5_FRAME)
+    assert vocabularies.Vocabulary.load(tmp_path) == trained["few sentinels"]
+
+
+def test_tokenizer_config(trained, tmp_path):
+    written = tokenizer.write(tmp_path, trained["unigram"], **T5_FRAME, max_length=512)
+    assert sorted(written) == sorted(path.name for path in tmp_path.iterdir())
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    sentinels = config.pop("additional_special_tokens")
+    assert sentinels == [f"<extra_id_{i}>" for i in range(100)]
+    assert config == {
+        "tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"],
+        "padding_side": "right", "truncation_side": "right", "clean_up_tokenization_spaces": False,
+        "model_max_length": 512,
+        "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>",
+    }  # fmt: skip
+    assert "extra_special_tokens" not in (tmp_path / "special_tokens_map.json").read_text()
+
+
+def test_names_of_berts_special_tokens(tmp_path):
+    vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", "bert-base-cased", "vocab.txt"))
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer.write(tmp_path, vocabulary, before=[101], after=[102], input_names=names)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    tokens = {name: value for name, value in config.items() if name.endswith("_token")}
+    assert tokens == {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]",
+                      "mask_token": "[MASK]"}  # fmt: skip
+    assert (tmp_path / "vocab.txt").read_text() == shared_data("tokenizers", "bert-base-cased", "vocab.txt").read_text()
+
+
+def test_files_of_byte_level_bpe(tmp_path):
+    folder = shared_data("tokenizers", "gpt2")
+    vocabulary = vocabularies.Vocabulary.load(folder / "vocab.json")
+    tokenizer.write(tmp_path, vocabulary, before=[], after=[], input_names=["input_ids", "attention_mask"])
+    assert json.loads((tmp_path / "vocab.json").read_text()) == json.loads((folder / "vocab.json").read_text())
+    assert (tmp_path / "merges.txt").read_text().split("\n")[1:] == (folder / "merges.txt").read_text().split("\n")[1:]
+    (tmp_path / "tokenizer.json").unlink()
+    assert vocabularies.Vocabulary.load(tmp_path).encode("Hello there") == vocabulary.encode("Hello there")
+
+
+def test_scores_of_our_vocabularies_add_exactly(trained):
+    proto = conversion.model_proto(trained["unigram"].model)
+    assert all(piece.score * 256 == round(piece.score * 256) for piece in proto.pieces)
+
+
+def test_models_that_the_library_cannot_express_are_refused(trained):
+    proto = conversion.model_proto(trained["unigram"].model)
+    proto.pieces[700].type = type(proto.pieces[0]).UNUSED
+    with pytest.raises(ValueError, match="unused pieces"):
+        conversion.from_sentencepiece(vocabularies.SentencePieceVocabulary(proto.SerializeToString()))
+    proto = conversion.model_proto(trained["unigram"].model)
+    proto.trainer_spec.model_type = proto.trainer_spec.WORD
+    with pytest.raises(ValueError, match="unigram and BPE"):
+        conversion.from_sentencepiece(vocabularies.SentencePieceVocabulary(proto.SerializeToString()))
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_transformers_opens_the_directory_and_gives_the_same_ids(trained, kind, tmp_path):
+    import transformers
+
+    vocabulary = trained[kind]
+    tokenizer.write(tmp_path, vocabulary, **T5_FRAME, max_length=512)
+    opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    texts = [text for text in lines.varied(2000) if len(text) < 2000]
+    assert_same_ids(vocabulary, texts, lambda t: opened(t, add_special_tokens=False)["input_ids"])
+    batch = opened(["a text", "a longer text"], padding=True)
+    assert sorted(batch) == ["attention_mask", "input_ids"]
+    assert batch["input_ids"][0][-1] == vocabulary.pad_id and batch["input_ids"][1][-1] == vocabulary.eos_id
+    assert opened.decode(vocabulary.encode("Hello, world."), skip_special_tokens=True) == "Hello, world."
+    assert len(opened) == vocabulary.size
+    special = ["pad", "eos", "unk", "mask"] if vocabulary.mask_id is not None else ["pad", "eos", "unk"]
+    assert [getattr(opened, f"{role}_token_id") for role in special] == [
+        getattr(vocabulary, f"{role}_id") for role in special
+    ]
