@@ -23,6 +23,7 @@ COMMANDS = {
     "generate": "generate text from the lines of a file",
     "score": "log-probabilities of the lines of a file",
     "export": "write a run as a Hugging Face directory",
+    "report": "what runs have reached, beside baselines",
     "presets": "list published models, or show one",
     "tasks": "list tasks, or show examples of one",
     "vocab": "train a vocabulary on your text",

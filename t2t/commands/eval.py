@@ -25,7 +25,7 @@ class Options:
     step: int | None = None
     """Checkpoint of the run; None is the last."""
     output: str | None = None
-    """Directory for results and predictions; None is RUN/eval, and for a config with --init nothing is written."""
+    """Directory for results and predictions; None is RUN/eval (other splits: RUN/eval_SPLIT), for a config nowhere."""
     print_config: bool = False
     """Print the experiment as JSON and stop."""
 
@@ -64,6 +64,7 @@ def run(arguments: Sequence[str]) -> int:
 def _evaluate(
     experiment: Experiment, source: Source, options: Options
 ) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Mapping[str, float] | None]]:
+    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
     from t2t.train import beginning, build, evaluate, initialize, tasks
 
     origin = _find_parameters(experiment, source, options)
@@ -76,10 +77,9 @@ def _evaluate(
     if not wanted:
         raise UsageError("there is nothing to evaluate: name tasks with --tasks")
     params = initialize.load_params(opened, pieces)
-    directory = pathlib.Path(options.output) if options.output else source.run and source.run / "eval"
     with arguments_lib.status() as say:
         evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
-        results = evaluator(params, _step_of(opened.path), directory=directory)
+        results = evaluator(params, _step_of(opened.path), directory=_find_output(source, options))
     return results, {name: evaluate.baseline(experiment, name) for name in results}
 
 
@@ -98,6 +98,13 @@ def _find_parameters(experiment: Experiment, source: Source, options: Options) -
     if options.step is not None and options.step not in steps:
         raise UsageError(f"the run {source.run} has no checkpoint {options.step}; it has {', '.join(map(str, steps))}")
     return checkpoints / str(steps[-1] if options.step is None else options.step)
+
+
+def _find_output(source: Source, options: Options) -> pathlib.Path | None:
+    if options.output is not None:
+        return pathlib.Path(options.output)
+    name = "eval" if options.split == "validation" else f"eval_{options.split}"
+    return None if source.run is None else source.run / name
 
 
 def _step_of(path: pathlib.Path) -> int:

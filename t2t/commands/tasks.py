@@ -35,6 +35,8 @@ class Tasks:
 def run(arguments: Sequence[str]) -> int:
     """List the tasks, or show one."""
     options = arguments_lib.parse(Tasks, arguments, command="tasks")
+    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
+
     finding.extend_path()
     modules = options.modules or finding.task_modules()
     finding.check_modules(modules)
@@ -55,18 +57,19 @@ def run(arguments: Sequence[str]) -> int:
 
 def _list_all() -> None:
     import seqio
-    from rich.console import Console
-    from rich.table import Table
 
-    table = Table("name", "features", "objective", "splits", "metrics", box=None, pad_edge=False)
+    rows = [("name", "objective", "features", "splits", "metrics")]
     for name in sorted(seqio.TaskRegistry.names()):
         task = seqio.TaskRegistry.get(name)
         metrics = ", ".join(metric.__name__ for metric in task.predict_metric_fns)
-        table.add_row(name, ", ".join(task.output_features), _objective(task), ", ".join(task.splits), metrics)
+        rows.append((name, _objective(task), ", ".join(task.output_features), ", ".join(task.splits), metrics))
     for name in sorted(seqio.MixtureRegistry.names()):
-        parts = ", ".join(task.name for task in seqio.MixtureRegistry.get(name).tasks)
-        table.add_row(name, "", f"mixture of {parts}", "", "")
-    Console(highlight=False, soft_wrap=True).print(table)
+        rows.append(
+            (name, f"mixture of {', '.join(t.name for t in seqio.MixtureRegistry.get(name).tasks)}", "", "", "")
+        )
+    widths = [max(len(row[column]) for row in rows if row[2]) for column in range(5)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _objective(task: Any) -> str:

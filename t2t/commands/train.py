@@ -58,11 +58,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _start(experiment: Experiment, source: Source, options: Options) -> int:
+    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
+
     workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
     if options.dry_run:
         from t2t.commands import dry_run
 
-        dry_run.show(experiment)
+        dry_run.show(experiment, workdir)
         return 0
     from t2t.train import loop
 

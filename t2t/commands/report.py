@@ -1,0 +1,120 @@
+"""`t2t report RUN ...`: losses at start and end, each task's metrics beside its baseline, and where everything is."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from t2t.commands import arguments as arguments_lib
+from t2t.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """Show what runs have reached: losses, metrics beside baselines, and where everything is."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
+    """Directories of runs."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """One metric of one task at one step, beside what a predictor that has learned nothing reaches."""
+
+    task: str
+    split: str
+    step: int
+    metric: str
+    value: float
+    baseline: float | None
+    examples: int
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the report of every run."""
+    options = arguments_lib.parse(Report, arguments, command="report")
+    if not options.runs:
+        raise UsageError("name the directory of a run, such as runs/quickstart")
+    runs = [pathlib.Path(name) for name in options.runs]
+    for path in runs:
+        if not (path / "metrics.jsonl").is_file():
+            raise UsageError(f"{path} is no run that has logged anything: it has no metrics.jsonl")
+    _print(("run", "steps", "loss at start", "at the end", "learned"), [_loss_row(path) for path in runs])
+    rows = [_result_row(result) for path in runs for result in read_results(path)]
+    if rows:
+        print()
+        _print(("task", "split", "examples", "metric", "result", "baseline"), rows)
+    print()
+    for path in runs:
+        for name, purpose in _files(path):
+            print(f"{name:<48}{purpose}")
+    return 0
+
+
+def read_log(run: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; a last one that a kill cut off is left out."""
+    lines = []
+    for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return lines
+
+
+def read_results(run: pathlib.Path) -> Iterator[Result]:
+    """The metrics of the newest evaluation of every task and split; losses for tasks that have no other."""
+    for directory in sorted([*run.glob("eval/*"), *run.glob("eval_*/*")]):
+        steps = sorted(int(file.stem) for file in directory.glob("*.json") if file.stem.isdecimal())
+        if not steps:
+            continue
+        content = json.loads((directory / f"{steps[-1]}.json").read_text(encoding="utf-8"))
+        metrics: Mapping[str, float] = content["metrics"]
+        baseline: Mapping[str, float] = content["baseline"] or {}
+        compared = [name for name in metrics if name in baseline]
+        for name in compared or [name for name in metrics if name not in ("examples", "loss")]:
+            yield Result(
+                task=content["task"],
+                split=content["split"],
+                step=content["step"],
+                metric=name,
+                value=metrics[name],
+                baseline=baseline.get(name),
+                examples=int(metrics.get("examples", 0)),
+            )
+
+
+def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
+    log = [line for line in read_log(run) if line["split"] == "train"]
+    if not log:
+        return (str(run), "0", "", "", "")
+    first, last = log[0], log[-1]
+    return (str(run), f"{last['step']:,}", f"{first['loss']:.3f}", f"{last['loss']:.3f}", str(last["task"]))
+
+
+def _result_row(result: Result) -> tuple[str, ...]:
+    baseline = "" if result.baseline is None else f"{result.baseline:.1f}"
+    value = f"{result.value:.3g}" if result.baseline is None else f"{result.value:.1f}"
+    return (result.task, result.split, f"{result.examples:,}", result.metric, value, baseline)
+
+
+def _files(run: pathlib.Path) -> Iterator[tuple[str, str]]:
+    for name, purpose in (
+        ("checkpoints", "parameters, optimizer, position in the data"),
+        ("vocabulary", "pieces of text and their ids"),
+        ("metrics.jsonl", "every number above and more, by step"),
+        ("events", "the same for tensorboard --logdir"),
+        ("eval", "results and predictions by task"),
+        ("eval_test", "the same on test examples"),
+    ):
+        if (run / name).exists():
+            yield str(run / name), purpose
+
+
+def _print(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
