@@ -48,7 +48,7 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(),
         optimizer=AdamW(learning_rate=Linear(peak=2e-3, warmup_steps=50), b2=0.98, clip_norm=1.0),
-        train=Train(steps=600, log_every=20),
+        train=Train(steps=300, log_every=10),
         evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=300, batch_size=64, max_examples=256),
         checkpoint=Checkpoint(every=300, keep=1),
     )

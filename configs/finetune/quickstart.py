@@ -26,9 +26,8 @@ def get_config() -> Experiment:
         data=Data(
             modules=("tasks.pydocs",),
             train="pydocs_multitask",
-            lengths={"inputs": 96, "targets": 8},
-            batch_size=48,
-            packing=False,
+            lengths={"inputs": 128, "targets": 32},
+            batch_size=24,
         ),
         objective=LanguageModeling(),
         optimizer=AdamW(learning_rate=Linear(peak=1e-3, warmup_steps=30), b2=0.98, weight_decay=0.01, clip_norm=1.0),
