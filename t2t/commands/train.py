@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from t2t import config as config_lib
 from t2t import finding
 from t2t.commands import arguments as arguments_lib
 from t2t.commands.arguments import Source
@@ -62,9 +63,13 @@ def _start(experiment: Experiment, source: Source, options: Options) -> int:
 
     workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
     if options.dry_run:
-        from t2t.commands import dry_run
+        from t2t.train import preview
 
-        dry_run.show(experiment, workdir)
+        for path, value in config_lib.flatten(experiment).items():
+            print(f"{path or 'config':<52}{value}")
+        print(flush=True)
+        for line in preview.describe(experiment):
+            print(line, flush=True)
         return 0
     from t2t.train import loop
 
