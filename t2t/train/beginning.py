@@ -11,7 +11,7 @@ import jax
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
 from t2t.errors import UsageError
-from t2t.train import checkpoint, initialize, new_vocabulary, processes
+from t2t.train import checkpoint, initialize, processes
 from t2t.train.build import Pieces
 from t2t.train.interval import NonFiniteError
 from t2t.train.new_vocabulary import train_vocabulary
@@ -169,13 +169,13 @@ def open_batches(
     return Batches(lanes)
 
 
-def explain(error: NonFiniteError | DataError, store: checkpoint.CheckpointStore) -> RunError:
+def explain(error: NonFiniteError | DataError | OSError, store: checkpoint.CheckpointStore) -> RunError:
     """What to tell the user when a run cannot go on; waits for the save under way."""
     store.wait()
     last = store.latest()
     good = "No checkpoint is there yet" if last is None else f"The last good checkpoint is {store.path(last)}"
-    if isinstance(error, DataError):
-        return RunError(f"{error}. {good}. Put the data right and run the same command to go on.")
+    if not isinstance(error, NonFiniteError):
+        return RunError(f"{error}. {good}. Put that right and run the same command to go on.")
     return RunError(
         f"loss, gradient or parameters are not finite after step {error.step} ({', '.join(error.names)}); training "
         f"stops and nothing of it is saved. {good}. The same command would come to the same step: start a new run from "

@@ -54,7 +54,7 @@ def train(
     Raises:
         UsageError: the experiment cannot work, or differs from the one the run began with.
         CheckpointError: a checkpoint cannot be read or written.
-        RunError: the loss became NaN, or the data failed.
+        RunError: the loss became NaN, the data failed, or a file could not be written.
         Interrupted: SIGTERM or Ctrl-C; the state is saved.
     """
     run = run_directory.RunDirectory(workdir)
@@ -68,7 +68,7 @@ def train(
         about = run_directory.describe(experiment, command=command)
         try:
             return _train(experiment, run, store, report, about=about, recipe=recipe, fallback=fallback)
-        except (NonFiniteError, beginning.DataError) as error:
+        except (NonFiniteError, beginning.DataError, OSError) as error:
             raise beginning.explain(error, store) from error
 
 
@@ -83,10 +83,11 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     fallback: bool,
 ) -> TrainState:
     # The pieces: vocabulary, mesh, models, optimizer, tasks. What cannot work fails here, before anything is written.
-    report.phase("building the model")
+    report.phase("preparing the vocabulary")
     is_new = store.latest() is None
     source = beginning.open_init(experiment) if is_new else None
     vocabulary = beginning.choose_vocabulary(experiment, source, kept=None if is_new else run.vocabulary)
+    report.phase("building the model")
     pieces = build.build(experiment, vocabulary)
     report.say(build.summary(pieces))
     report.phase("importing tasks")
@@ -122,7 +123,6 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     report.phase("compiling the training step")
     with (
         batches,
-        sharding.use_mesh(pieces.mesh),
         signals.StopRequests() as requests,
         record.Recorder(pieces, run, report, step=step) as recorder,
     ):
@@ -155,7 +155,8 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 break
 
             batch = next(batches)
-            state, metrics = train_step(state, sharding.shard_batch(batch, pieces.mesh))
+            with sharding.use_mesh(pieces.mesh):
+                state, metrics = train_step(state, sharding.shard_batch(batch, pieces.mesh))
             step += 1
             interval.add(step, metrics, tokens=record.count_tokens(batch))
             in_flight.append(metrics)

@@ -4,6 +4,7 @@ Something is visible at any time: on a terminal the clock ticks; elsewhere a lin
 nothing else has been written for a while (reading data, compiling).
 """
 
+import contextlib
 import datetime
 import logging
 import sys
@@ -71,7 +72,8 @@ class Progress:
             self._bar.stop()
         if isinstance(error, Exception):
             self._keep(f"ended by {type(error).__name__}: {error}")
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def say(self, text: str) -> None:
         """Shows a line and keeps it."""
@@ -103,7 +105,8 @@ class Progress:
             self._bar.update(self._task, note=text.partition("  ")[2])
 
     def _keep(self, text: str) -> None:
-        self._file.write(f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S} {text}\n")
+        with contextlib.suppress(OSError):  # a full disk stops the run where it saves, with a better message
+            self._file.write(f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S} {text}\n")
 
     def _break_silence(self) -> None:
         while not self._ended.wait(1.0):

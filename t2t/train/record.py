@@ -8,7 +8,7 @@ from types import TracebackType
 import jax
 import numpy as np
 
-from t2t.train import processes, progress, writer
+from t2t.train import flops, processes, progress, writer
 from t2t.train.build import Pieces
 from t2t.train.interval import Interval
 from t2t.train.run_directory import RunDirectory
@@ -31,6 +31,8 @@ class Recorder:
         self._total = pieces.experiment.train.steps
         self._clock: tuple[float, int] | None = None  # when the steps after this one began
         self._writer = writer.MetricsWriter(run.metrics, run.events, step=step) if processes.is_first() else None
+        self._flops = step_flops(pieces)
+        self._peak = peak_flops()
 
     def __enter__(self) -> "Recorder":
         return self
@@ -84,6 +86,7 @@ class Recorder:
             "seconds": seconds,
             "steps_per_second": rate,
             "tokens_per_second": rate * interval.tokens / interval.steps * jax.process_count(),
+            "mfu": rate * self._flops / self._peak,
         }
 
     def _write(self, step: int, split: str, task: str, values: dict[str, float]) -> None:
@@ -93,6 +96,18 @@ class Recorder:
     def _learned(self) -> str:
         train = self._pieces.experiment.data.train
         return train if isinstance(train, str) else "+".join(train)
+
+
+def step_flops(pieces: Pieces) -> float:
+    """Operations that one step of a run needs, by formula."""
+    empty = pieces.converter.convert([[] for _ in range(pieces.experiment.data.batch_size)])
+    return sum(flops.step_flops(params, empty) for params in pieces.state.params.values())
+
+
+def peak_flops() -> float:
+    """Operations per second of all devices: as their maker states, else (CPUs) as measured now on this host."""
+    stated = flops.peak_flops(jax.devices()[0])
+    return flops.measured_peak_flops() * jax.process_count() if stated is None else stated * jax.device_count()
 
 
 def flat(results: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 from types import FrameType, TracebackType
 
@@ -60,4 +59,5 @@ class StopRequests:
             os._exit(128 + number)  # no cleaning up: that is what was to be cut short
         self.received = number
         again = "; once more to stop at once, unsaved" if number == signal.SIGINT else ""
-        print(f"\n{signal.Signals(number).name}: finishing the step and saving{again}", file=sys.stderr, flush=True)
+        text = f"\n{signal.Signals(number).name}: finishing the step and saving{again}\n"
+        os.write(2, text.encode())  # print could meet another print half-way

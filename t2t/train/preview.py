@@ -1,0 +1,126 @@
+"""What a run would be, without a step of it: parameters, memory, the first batch, the compiled step (`--dry-run`)."""
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from t2t import sharding
+from t2t.config import Experiment
+from t2t.train import beginning, build, progress, tasks, trees
+from t2t.train.build import Pieces
+from t2t.train.step import make_train_step
+from t2t.types import Batch
+from t2t.vocabulary import Vocabulary
+
+SHOWN_TOKENS = 60
+"""Tokens of the first row that are shown as text."""
+
+
+def describe(experiment: Experiment) -> Iterator[str]:
+    """The preview line by line; reads the data and compiles the step, allocates no parameter.
+
+    Raises:
+        UsageError: whatever would stop the run before its first step.
+    """
+    source = beginning.open_init(experiment)
+    vocabulary = beginning.choose_vocabulary(experiment, source, kept=None)
+    pieces = build.build(experiment, vocabulary)
+    yield build.summary(pieces)
+    yield ""
+    yield from parameters(pieces)
+    yield ""
+    tasks.register(experiment)
+    tasks.check_best(experiment, list(tasks.to_evaluate(experiment)))
+    with (
+        progress.Progress(Path(os.devnull), total=experiment.train.steps) as report,
+        beginning.open_batches(pieces, tasks.to_train(experiment), report, position=None) as batches,
+    ):
+        batch = next(batches)
+    yield from first_batch(batch, vocabulary)
+    yield ""
+    yield from memory(pieces, batch)
+
+
+def parameters(pieces: Pieces) -> Iterator[str]:
+    """A line for each parameter: path, shape, how it is split."""
+    leaves = trees.by_path(pieces.state.params)
+    width = max(map(len, leaves))
+    yield f"{'parameter':<{width}}  {'number':>13}  shape, split over the mesh"
+    for path, leaf in leaves.items():
+        split = "" if leaf.sharding.is_fully_replicated else f"  {tuple(leaf.sharding.spec)}"
+        yield f"{path:<{width}}  {math.prod(leaf.shape):>13,}  {list(leaf.shape)}{split}"
+    yield f"{'total':<{width}}  {sum(math.prod(leaf.shape) for leaf in leaves.values()):>13,}"
+
+
+def first_batch(batch: Batch, vocabulary: Vocabulary) -> Iterator[str]:
+    """The arrays of a batch and the text of its first row."""
+    yield "first batch (of this process)"
+    for name, value in batch.items():
+        filled = f"  {np.count_nonzero(value) / value.size:.0%} real" if name.endswith("_segment_ids") else ""
+        yield f"  {name:<28} {value.dtype} {list(value.shape)}{filled}"
+    for name, value in batch.items():
+        if name.endswith(("_input_tokens", "_target_tokens")):
+            side = name.partition("_")[0]
+            row = value[0][np.asarray(batch[f"{side}_segment_ids"])[0] == 1][:SHOWN_TOKENS]
+            pieces = vocabulary.pieces()
+            text = " ".join(pieces[token] if token < len(pieces) else f"<{token}>" for token in row)
+            yield f"  {name}, row 0, example 1: {text}"
+
+
+def memory(pieces: Pieces, batch: Batch) -> Iterator[str]:
+    """Bytes on each device: of the state by its shardings, of the rest by compiling the step."""
+    held = {
+        "parameters": _bytes_on_device(pieces.state.params),
+        "gradients": _bytes_on_device(pieces.state.params),
+        "optimizer": _bytes_on_device(pieces.state.opt_state),
+    }
+    yield "memory on each device"
+    for name, size in held.items():
+        yield f"  {name:<22} {_readable(size)}"
+    started = time.monotonic()
+    analysis = compile_step(pieces, batch).memory_analysis()
+    if analysis is not None:
+        arguments = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+        yield f"  {'whole step, by XLA':<22} {_readable(arguments + analysis.temp_size_in_bytes)}"
+        yield f"  {'  of it temporary':<22} {_readable(analysis.temp_size_in_bytes)} (gradients, activations)"
+    yield f"the step compiles in {time.monotonic() - started:.1f} s; nothing was trained or written"
+
+
+def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compiled:
+    """The compiled training step for batches like this one."""
+    experiment = pieces.experiment
+    where = sharding.batch_sharding(pieces.mesh)
+    step = make_train_step(
+        experiment.objective,
+        pieces.models,
+        pieces.optimizer,
+        seed=experiment.seed,
+        micro_batches=experiment.train.micro_batches,
+        rate=experiment.optimizer.learning_rate.rate(experiment.train.steps),
+        state_shardings=pieces.shardings,
+    )
+    rows = experiment.data.batch_size
+    shapes = {
+        name: jax.ShapeDtypeStruct((rows, *value.shape[1:]), value.dtype, sharding=where)
+        for name, value in batch.items()
+        if name not in sharding.HOST_KEYS
+    }
+    with sharding.use_mesh(pieces.mesh):
+        return step.lower(pieces.state, shapes).compile()
+
+
+def _bytes_on_device(tree: Any) -> int:
+    return sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * np.dtype(leaf.dtype).itemsize
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def _readable(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.2f} GiB"

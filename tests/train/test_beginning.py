@@ -1,0 +1,49 @@
+"""How a run begins: the vocabulary it takes, what its checkpoints hold, and the words for a run that cannot go on."""
+
+import pytest
+
+from t2t.errors import UsageError
+from t2t.train import beginning, build, checkpoint, run_directory
+from t2t.train.interval import NonFiniteError
+from t2t.vocabulary import ByteVocabulary, Vocabulary
+from tests.train import tiny_run
+
+
+def test_a_run_keeps_its_vocabulary_else_takes_the_configs_else_bytes(tmp_path):
+    for name, sentinels in (("kept", 10), ("configured", 20)):
+        ByteVocabulary(sentinels=sentinels).save(tmp_path / name)
+    configured = tiny_run.experiment(vocabulary=str(tmp_path / "configured"))
+    assert beginning.choose_vocabulary(configured, None, kept=tmp_path / "kept") == Vocabulary.load(tmp_path / "kept")
+    assert len(beginning.choose_vocabulary(configured, None, kept=None).sentinels) == 20
+    assert beginning.choose_vocabulary(tiny_run.experiment(), None, kept=None) == ByteVocabulary()
+    with pytest.raises(UsageError, match="vocabulary: "):
+        beginning.choose_vocabulary(tiny_run.experiment(vocabulary=str(tmp_path / "nothing")), None, kept=None)
+
+
+def test_checkpoints_hold_all_but_frozen_parameters():
+    pieces = build.build(tiny_run.experiment(), ByteVocabulary())
+    assert set(beginning.to_save(pieces.state)) == {"step", "params", "opt_state", "carry"}
+
+
+def test_what_the_loop_knows_goes_to_json_and_back():
+    position = {"positions": [4, 9], "rows": 2}
+    state = beginning.LoopState(position=position, interval={"steps": 1}, evaluated=6)
+    assert beginning.LoopState(**state.to_json()) == state
+
+
+def test_a_run_that_cannot_go_on_says_what_is_left(tmp_path):
+    with checkpoint.CheckpointStore(tmp_path) as store:
+        error = beginning.explain(NonFiniteError(7, ["loss"]), store)
+        assert "not finite after step 7 (loss)" in str(error) and "No checkpoint is there yet" in str(error)
+        (tmp_path / "5").mkdir()
+        error = beginning.explain(beginning.DataError("no batch: gone.txt"), store)
+        assert str(error) == (
+            f"no batch: gone.txt. The last good checkpoint is {tmp_path / '5'}. Put that right and run the same "
+            "command to go on."
+        )
+
+
+def test_the_store_keeps_what_the_config_says(tmp_path):
+    experiment = tiny_run.experiment(checkpoint={"keep": 2, "best": "tiny_first/accuracy", "best_is": "highest"})
+    store = beginning.open_store(run_directory.RunDirectory(tmp_path), experiment)
+    assert (store.keep, store._best) == (2, checkpoint.Best(metric="tiny_first/accuracy", lower_is_better=False))

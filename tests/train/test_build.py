@@ -1,0 +1,71 @@
+"""The pieces of a run: shapes with shardings that allocate nothing, converters by architecture, sizes that agree."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from t2t.data import features
+from t2t.errors import UsageError
+from t2t.models import base
+from t2t.train import build
+from t2t.vocabulary import ByteVocabulary
+from tests.models import tiny
+from tests.train import tiny_run
+
+
+def test_the_state_is_shapes_on_the_mesh():
+    experiment = tiny_run.experiment(mesh={"data": 2, "fsdp": 2, "tensor": 2})
+    pieces = build.build(experiment, ByteVocabulary())
+    leaves = jax.tree.leaves(pieces.state)
+    assert all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+    assert sum(leaf.size for leaf in jax.tree.leaves(pieces.state.params)) == base.count_parameters(experiment.model)
+    table = pieces.state.params["model"]["embed"]["embedding"]
+    assert tuple(table.sharding.spec) == ("tensor", "fsdp")
+    assert jax.tree.structure(pieces.shardings) == jax.tree.structure(pieces.state)
+    assert "15,584 parameters, float32" in build.summary(pieces)
+
+
+@pytest.mark.parametrize(
+    ("model", "converter"),
+    [
+        (tiny.t5(), features.EncoderDecoderFeatures),
+        (tiny.prefix_lm(), features.PrefixLMFeatures),
+        (tiny.gpt2(), features.DecoderFeatures),
+        (tiny.bert(), features.EncoderFeatures),
+    ],
+)
+def test_the_converter_follows_the_architecture(model, converter):
+    experiment = tiny_run.experiment(model=model, data={"lengths": {"inputs": 8, "targets": 8, "predictions": 3}})
+    made = build.make_converter(experiment, ByteVocabulary())
+    assert type(made) is converter
+    assert made.lengths == {"inputs": 8, "targets": 8}
+    assert getattr(made, "predictions", 3) == 3
+
+
+def test_sizes_that_do_not_go_together_are_refused():
+    small = tiny_run.experiment(model=tiny_run.model(vocab_size=100))
+    with pytest.raises(UsageError, match="100 embedding rows and the vocabulary 360 ids"):
+        build.build(small, ByteVocabulary())
+    with pytest.raises(UsageError, match="batch_size=6"):
+        build.build(tiny_run.experiment(data={"batch_size": 6}), ByteVocabulary())
+    with pytest.raises(UsageError, match="mesh"):
+        build.build(tiny_run.experiment(mesh={"data": 3}), ByteVocabulary())
+
+
+def test_activations_are_float32_on_a_cpu_unless_asked_for():
+    assert build.compute_dtype("auto") is jnp.float32
+    assert build.compute_dtype("bfloat16") is jnp.bfloat16.dtype.type
+    assert jnp.dtype(build.compute_dtype("float32")) == jnp.float32
+
+
+def test_decoders_start_with_bos_else_padding():
+    def with_ids(bos_id, pad_id, eos_id):
+        vocabulary = ByteVocabulary()
+        vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id = bos_id, pad_id, eos_id
+        return vocabulary
+
+    assert build.start_id(with_ids(5, 0, 1)) == 5
+    assert build.start_id(with_ids(None, 0, 1)) == 0
+    assert build.start_id(with_ids(None, None, 9)) == 9
+    with pytest.raises(UsageError, match="no bos, pad or eos"):
+        build.start_id(with_ids(None, None, None))

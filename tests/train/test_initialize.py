@@ -1,0 +1,125 @@
+"""Parameters from elsewhere: every kind of directory is told apart, heads may differ, everything else is refused."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors_numpy
+
+from t2t import config
+from t2t.errors import UsageError
+from t2t.models import base
+from t2t.nn.heads import LanguageModelHead
+from t2t.train import beginning, build, checkpoint, initialize, run_directory, trees
+from t2t.vocabulary import ByteVocabulary
+from tests.train import tiny_run
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return build.build(tiny_run.experiment(), ByteVocabulary())
+
+
+@pytest.fixture(scope="module")
+def params(pieces):
+    return initialize.fresh_params(pieces)
+
+
+@pytest.fixture(scope="module")
+def run(pieces, params, tmp_path_factory):
+    """A run whose only checkpoint holds `params`."""
+    directory = run_directory.RunDirectory(tmp_path_factory.mktemp("runs") / "run")
+    about = run_directory.describe(pieces.experiment)
+    directory.write(about, pieces.experiment, recipe=None, vocabulary=pieces.vocabulary)
+    with checkpoint.CheckpointStore(directory.checkpoints) as store:
+        state = initialize.make_state(params, pieces)
+        store.save(3, beginning.to_save(state), data={}, config=about)
+    return directory.path
+
+
+def assert_same(left, right):
+    jax.tree.map(np.testing.assert_array_equal, left, right)
+
+
+@pytest.mark.slow
+def test_fresh_parameters_depend_on_the_seed_alone(params):
+    other = build.build(tiny_run.experiment(mesh={"data": 2, "fsdp": 2, "tensor": 2}), ByteVocabulary())
+    assert_same(initialize.fresh_params(other), params)
+    assert params["model"]["embed"]["embedding"].std() == pytest.approx(1.0, rel=0.05)
+
+
+def test_runs_and_checkpoints_are_read(run, pieces, params):
+    for path, kind in ((run, "run"), (run / "checkpoints/3", "checkpoint")):
+        source = initialize.open_source(path)
+        assert (source.kind, source.config, source.vocabulary) == (
+            kind,
+            pieces.experiment.model,
+            run / "vocabulary",
+        )
+        loaded = initialize.load_params(source, pieces)
+        assert_same(loaded, params)
+        assert (
+            loaded["model"]["embed"]["embedding"].sharding
+            == pieces.state.params["model"]["embed"]["embedding"].sharding
+        )
+
+
+def test_model_directories_are_read(tmp_path, pieces, params):
+    (tmp_path / "params").mkdir()
+    leaves = {path: np.asarray(leaf) for path, leaf in trees.by_path(params["model"]).items()}
+    safetensors_numpy.save_file(leaves, tmp_path / "params/all.safetensors")
+    content = {"t2t": "0", "model": config.to_json(pieces.experiment.model)}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    source = initialize.open_source(tmp_path)
+    assert (source.kind, source.config, source.vocabulary) == ("model", pieces.experiment.model, None)
+    assert_same(initialize.load_params(source, pieces), params)
+
+
+def test_other_directories_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="is no directory"):
+        initialize.open_source(tmp_path / "nothing")
+    with pytest.raises(UsageError, match=r"no config\.json"):
+        initialize.open_source(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="of no known kind"):
+        initialize.open_source(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_head_that_is_not_there_begins_fresh(run, params):
+    untied = dataclasses.replace(tiny_run.model(), head=LanguageModelHead(tied=False))
+    pieces = build.build(tiny_run.experiment(model=untied), ByteVocabulary())
+    loaded = initialize.load_params(initialize.open_source(run), pieces)["model"]
+    assert loaded["head"]["kernel"].shape == (16, 384)
+    del loaded["head"]
+    assert_same(loaded, params["model"])
+
+
+def test_other_shapes_are_refused_one_by_one(run):
+    pieces = build.build(tiny_run.experiment(model=tiny_run.model(vocab_size=368)), ByteVocabulary())
+    with pytest.raises(UsageError, match=r"embed/embedding: \(384, 16\) there, \(368, 16\) in this model"):
+        initialize.load_params(initialize.open_source(run), pieces)
+
+
+def test_another_vocabulary_is_refused_by_its_first_other_token(run):
+    source = initialize.open_source(run)
+    initialize.check_same_vocabulary(source, ByteVocabulary())
+    with pytest.raises(UsageError, match="id 260 is"):
+        initialize.check_same_vocabulary(source, ByteVocabulary(sentinels=50))
+
+
+def test_the_first_state_has_step_0(pieces, params):
+    state = initialize.make_state(params, pieces)
+    assert int(state.step) == 0 and state.frozen == {}
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+    assert_same(state.params, params)
+    assert jax.tree.map(lambda leaf: leaf.sharding, state) == pieces.shardings
+
+
+def test_leaves_are_placed_where_they_are_wanted():
+    value = initialize._place(np.arange(6.0), jax.ShapeDtypeStruct((6,), jnp.float32))
+    assert value.dtype == jnp.float32
+    assert base.count_parameters(tiny_run.model()) == 15584
