@@ -26,6 +26,7 @@ from t2t.families import preset, presets
 from t2t.models.base import Network, Output, count_parameters
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
+from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.vocabulary import Vocabulary
 
 __all__ = ["Model", "count_parameters", "init", "load", "preset", "presets"]
@@ -201,6 +202,8 @@ class Model:
             params=self.params,
             vocabulary=self.vocabulary,
             card=_card(Path(directory).resolve().name, self.about),
+            generation=_generation(self.config, self.about),
+            bare_prompts=self.start_id is None,
             dtype=dtype,
         )
 
@@ -341,6 +344,17 @@ def _about(path: Path, kind: str) -> dict[str, Any]:
         "experiment": content["experiment"],
         "t2t": content["t2t"],
     }
+
+
+def _generation(config: Any, about: dict[str, Any]) -> dict[str, Any] | None:
+    """How transformers shall generate unless told otherwise: as long and with as many beams as the training's tasks."""
+    if not isinstance(config, EncoderDecoderConfig) or "experiment" not in about:
+        return None
+    experiment = config_lib.from_json(about["experiment"])
+    settings = {"max_new_tokens": experiment.data.lengths["targets"]}
+    if experiment.evaluate.beams > 1:
+        settings |= {"num_beams": experiment.evaluate.beams, "early_stopping": True}
+    return settings
 
 
 def _card(name: str, about: dict[str, Any]) -> Any:
