@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from models import tiny
+from tests.models import tiny
 
 from t2t.models.base import Network
 

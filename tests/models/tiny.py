@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -153,10 +155,24 @@ def batch(config, *, rows: int = 2, length: int = 7, encoder_length: int = 9, se
     return made
 
 
+def params(config, seed: int = 0):
+    """Random parameters of a config, made without compiling an initializer; none is zero or one."""
+    return jax.tree.map(jnp.asarray, random_like(Network(config).shapes(), seed))
+
+
+def random_like(shapes, seed: int = 0):
+    """Random NumPy arrays of the given shapes: norms' scales around one, everything else around zero."""
+    rng = np.random.default_rng(seed)
+
+    def draw(path, leaf):
+        around = 1.0 if path[-1].key == "scale" else 0.0
+        return (around + 0.3 * rng.normal(size=leaf.shape)).astype(np.float32)
+
+    return jax.tree_util.tree_map_with_path(draw, shapes)
+
+
 def randomize(params, seed: int = 0):
     """Parameters of which none is zero or one, so that every one matters."""
-    import jax
-
     leaves, tree = jax.tree.flatten(params)
     keys = jax.random.split(jax.random.key(seed), len(leaves))
     noisy = [
