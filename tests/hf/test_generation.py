@@ -1,0 +1,71 @@
+"""Greedy generation is transformers' token for token, and the code on a model card runs."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t import heads
+from t2t import vocabulary as vocabularies
+from t2t.decode import decoding, generate
+from t2t.families import bert, gpt2, t5
+from t2t.hf import card, export, load
+from t2t.models import base
+from tests.hf import oracle, tiny
+
+pytestmark = [pytest.mark.hf, pytest.mark.slow]
+CASES = [case for case in oracle.CASES if case.name in ("t5-1.0", "t5-1.1", "gpt2", "gpt")]
+NEW = 12
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_greedy_tokens(case, tmp_path):
+    import torch
+
+    model = oracle.build(case)
+    opened = load.open_directory(oracle.save(model, tmp_path))
+    rng = np.random.default_rng(3)
+    prompts = [rng.integers(2, case.config["vocab_size"], length).tolist() for length in (9, 4, 6)]
+    start = 0 if model.config.is_encoder_decoder else None
+    ours = generate.generate(
+        base.Network(opened.config),
+        jax.tree.map(jnp.asarray, opened.params()),
+        prompts,
+        decoding=decoding.Decoding(eos_id=1, max_tokens=NEW),
+        start_id=start,
+    )
+    options = {} if model.config.is_encoder_decoder or case.name == "gpt2" else {"eos_token_id": 1}
+    # T5's cache in transformers is made for as many layers as the encoder has.
+    options |= {"use_cache": False} if model.config.is_encoder_decoder else {}
+    for prompt, found in zip(prompts, ours, strict=True):
+        ids = torch.tensor([prompt])
+        with torch.no_grad():
+            out = model.generate(
+                ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW, pad_token_id=0, **options
+            )[0].tolist()
+        theirs = out[1:] if model.config.is_encoder_decoder else out[len(prompt) :]
+        assert [int(token) for token in found] == (theirs[: theirs.index(1)] if 1 in theirs else theirs)
+
+
+@pytest.mark.parametrize("kind", ["t5", "gpt2", "masked"])
+def test_the_code_on_the_card_runs(kind, tmp_path):
+    vocabulary = vocabularies.ByteVocabulary()
+    sizes = {"num_layers": 1, "d_model": 12, "num_heads": 3, "vocab_size": 360}
+    config = {
+        "t5": lambda: t5.t5(d_ff=7, **sizes),
+        "gpt2": lambda: gpt2.gpt2(max_positions=64, **sizes),
+        "masked": lambda: bert.with_head(bert.bert(d_ff=7, **sizes), heads.MaskedLM()),
+    }[kind]()
+    export.export(tmp_path, config=config, params=tiny.params(config), vocabulary=vocabulary)
+    code = (tmp_path / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_a_mask_token_is_shown_to_models_that_fill_masks():
+    code = card.snippet(card.Card(name="x"), "BertForMaskedLM", has_tokenizer=True, mask_token="<mask>")
+    assert "This is <mask>." in code

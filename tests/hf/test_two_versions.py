@@ -1,0 +1,101 @@
+"""Our exports in transformers 4.57.6: no key missing or left over, the same logits as ours, the same tokenizer ids.
+
+One process of the old version opens all directories, since importing it takes longer than everything else.
+"""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t import vocabulary as vocabularies
+from t2t.families import gpt2, t5
+from t2t.hf import export, tokenizer
+from t2t.models import base
+from tests.hf import lines, tiny, version4
+
+pytestmark = [pytest.mark.hf, pytest.mark.hf4, pytest.mark.slow]
+
+MODELS = {
+    **tiny.ALL,
+    "untied": dataclasses.replace(tiny.MASKED, head=dataclasses.replace(tiny.MASKED.head, tied=False)),
+    "gpt2-untied": gpt2.gpt2(num_layers=1, d_model=12, num_heads=2, d_ff=7, vocab_size=11, max_positions=9, tied=False),
+}
+SWIGLU = t5.t5(num_layers=1, gated=True, activation="silu", tied=False, **tiny.SIZES)
+
+OPEN_MODELS = """
+answer = {}
+for name, (path, architecture, inputs) in given["models"].items():
+    cls = getattr(transformers, architecture)
+    model, info = cls.from_pretrained(path, output_loading_info=True, attn_implementation="eager")
+    with torch.no_grad():
+        out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()})
+    logits = next((out[k] for k in ("logits", "prediction_logits", "last_hidden_state") if k in out))
+    problems = {k: sorted(map(str, v)) for k, v in info.items() if v}
+    answer[name] = {"problems": problems, "logits": logits.tolist(), "dtype": str(model.dtype)}
+"""
+
+OPEN_TOKENIZERS = """
+answer = {}
+for name, path in given["tokenizers"].items():
+    opened = transformers.AutoTokenizer.from_pretrained(path)
+    texts = json.load(open(given["texts"]))
+    pair = opened("a text", "another")
+    answer[name] = {"ids": opened(texts, add_special_tokens=False)["input_ids"], "class": type(opened).__name__,
+                    "pair": pair["input_ids"], "keys": sorted(pair), "size": len(opened),
+                    "decoded": opened.decode(opened("Hello, world.")["input_ids"], skip_special_tokens=True)}
+"""
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """What 4.57.6 computes with our exports, and what we compute."""
+    rng = np.random.default_rng(0)
+    models, ours = {}, {}
+    for name, config in {**MODELS, "swiglu": SWIGLU}.items():
+        directory = tmp_path_factory.mktemp(name.replace("-", "_"))
+        params = jax.tree.map(lambda leaf: jnp.asarray(0.3 * leaf), tiny.params(config))
+        export.export(directory, config=config, params=params)
+        architecture = json.loads((directory / "config.json").read_text())["architectures"][0]
+        tokens = rng.integers(2, config.vocab_size, (2, 8)).astype(np.int32)
+        decoder_tokens = rng.integers(2, config.vocab_size, (2, 5)).astype(np.int32)
+        inputs, batch = {"input_ids": tokens.tolist()}, {"encoder_input_tokens": tokens}
+        if architecture.startswith("T5"):
+            inputs["decoder_input_ids"] = decoder_tokens.tolist()
+            batch["decoder_input_tokens"] = decoder_tokens
+        elif not architecture.startswith("Bert"):
+            batch = {"decoder_input_tokens": tokens}
+        models[name] = (str(directory), architecture, inputs)
+        output = base.Network(config).apply(params, batch)
+        ours[name] = np.asarray(output.last_hidden if output.logits is None else output.logits)
+    return version4.run(OPEN_MODELS, models=models), ours
+
+
+@pytest.mark.parametrize("name", [*MODELS, "swiglu"])
+def test_models(opened, name):
+    theirs, ours = opened
+    assert theirs[name]["problems"] == {}
+    np.testing.assert_allclose(np.array(theirs[name]["logits"]), ours[name], atol=1e-4, rtol=1e-4)
+
+
+def test_tokenizers(tmp_path):
+    vocabulary = vocabularies.train_sentencepiece(lines.corpus(), size=1200)
+    kinds = {"sentencepiece": vocabulary, "bytes": vocabularies.ByteVocabulary()}
+    paths = {}
+    for name, kind in kinds.items():
+        (tmp_path / name).mkdir()
+        tokenizer.write(tmp_path / name, kind, before=[], after=[1], input_names=["input_ids", "attention_mask"])
+        paths[name] = str(tmp_path / name)
+    texts = [text for text in lines.varied(2000) if len(text) < 2000]
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    found = version4.run(OPEN_TOKENIZERS, tokenizers=paths, texts=str(tmp_path / "texts.json"))
+    for name, kind in kinds.items():
+        assert found[name]["ids"] == kind.encode_batch(texts)
+        assert found[name]["class"] == "PreTrainedTokenizerFast"
+        assert found[name]["pair"] == [*kind.encode("a text"), 1, *kind.encode("another"), 1]
+        assert found[name]["keys"] == ["attention_mask", "input_ids"]
+        assert found[name]["decoded"] == "Hello, world."
+        assert found[name]["size"] == kind.size
