@@ -73,6 +73,7 @@ def eval_batches(
     index, count = host
     if rows < 1 or rows % count or not 0 <= index < count:
         raise ValueError(f"rows={rows} of a global batch cannot be shared equally by hosts {host}.")
+    converter.check_task(examples.name, examples.features)
     number = len(examples) if max_examples is None else min(max_examples, len(examples))
     lanes = range(index, rows, count)
     batches = (

@@ -19,6 +19,9 @@ from t2t.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
+Task = seqio.Task
+"""seqio's task, for annotations in code that does not import seqio."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskExamples:
@@ -32,6 +35,12 @@ class TaskExamples:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Names of the features of an example."""
+        made = () if self.corruption is None else self.corruption.names
+        return frozenset([*self.store.columns, *made])
 
     def example(self, index: int, *, epoch: int) -> Example:
         """Example `index` as it is corrupted in an epoch; one without corruption is the same in all."""

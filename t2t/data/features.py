@@ -8,20 +8,18 @@ For every side the batch holds `*_segment_ids` (0 = padding, k = k-th example of
 where an example is empty on one of them) and `*_positions` (0, 1, 2, ... within each example), packed or not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Int, Num
 
+from t2t.data import layout
 from t2t.types import Batch
 
-Example = Mapping[str, Num[np.ndarray, "..."]]
-"""One example of a task: arrays by feature name, without padding."""
-
-Row = Sequence[Example]
-"""The examples that share one row of the batch."""
+Example = layout.Example
+Row = layout.Row
 
 
 class OverlongError(ValueError):
@@ -42,7 +40,7 @@ class Converter:
     eos_id: int | None = None
     overlong: Literal["trim", "error"] = "trim"
 
-    features = ("inputs", "targets")  # features of the task this converter needs
+    features = ("inputs", "targets")  # that need a length
 
     def __post_init__(self) -> None:
         missing = [name for name in self.features if name not in self.lengths]
@@ -51,6 +49,26 @@ class Converter:
         wrong = {name: length for name, length in self.lengths.items() if length < 1}
         if wrong:
             raise ValueError(f"lengths must be positive numbers of tokens, got {wrong}.")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Features every example must have."""
+        return self.features
+
+    def check_task(self, name: str, features: Collection[str]) -> None:
+        """Refuse a task that does not suit the model, by the features of its examples.
+
+        Raises:
+            ValueError: a feature is missing, or `inputs` would be left unread.
+        """
+        missing = [feature for feature in self.reads if feature not in features]
+        unread = "inputs" in features and "inputs" not in self.reads
+        if missing or unread:
+            what = f"lacks {missing}" if missing else "has 'inputs', which would not be read: give lengths['inputs']"
+            raise ValueError(
+                f"Task '{name}' has the features {sorted(features)}; {type(self).__name__} with "
+                f"lengths={dict(self.lengths)} reads {list(self.reads)}: the task {what}."
+            )
 
     @property
     def capacity(self) -> tuple[int, ...]:
@@ -108,8 +126,8 @@ class EncoderDecoderFeatures(Converter):
 
     def convert(self, rows: Sequence[Row]) -> Batch:
         """See `Converter.convert`."""
-        encoder = _Side.of(rows, [len(x["inputs"]) for row in rows for x in row], self.lengths["inputs"])
-        decoder = _Side.of(rows, [len(x["targets"]) for row in rows for x in row], self.lengths["targets"])
+        encoder = layout.Side.of(rows, [len(x["inputs"]) for row in rows for x in row], self.lengths["inputs"])
+        decoder = layout.Side.of(rows, [len(x["targets"]) for row in rows for x in row], self.lengths["targets"])
         targets = _join([x["targets"] for row in rows for x in row])
         return {
             "encoder_input_tokens": encoder.fill(_join([x["inputs"] for row in rows for x in row]), self.pad_id),
@@ -136,6 +154,11 @@ class DecoderFeatures(Converter):
     features = ("targets",)
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """Features every example must have."""
+        return ("inputs", "targets") if self._reads_inputs else ("targets",)
+
+    @property
     def width(self) -> int:
         """Number of positions of a row."""
         return self.lengths["targets"] + (self.lengths["inputs"] if self._reads_inputs else 0)
@@ -152,9 +175,8 @@ class DecoderFeatures(Converter):
     def convert(self, rows: Sequence[Row]) -> Batch:
         """See `Converter.convert`."""
         examples = [x for row in rows for x in row]
-        names = ("inputs", "targets") if self._reads_inputs else ("targets",)
-        side = _Side.of(rows, [self.sizes(x)[0] for x in examples], self.width)
-        tokens = _join([x[name] for x in examples for name in names])
+        side = layout.Side.of(rows, [self.sizes(x)[0] for x in examples], self.width)
+        tokens = _join([x[name] for x in examples for name in self.reads])
         batch = {
             "decoder_target_tokens": side.fill(tokens, self.pad_id),
             "decoder_input_tokens": side.fill(side.shift_right(tokens, self.start_id), self.pad_id),
@@ -171,7 +193,7 @@ class DecoderFeatures(Converter):
     def _reads_inputs(self) -> bool:
         return "inputs" in self.lengths
 
-    def _prefix_features(self, side: "_Side", prefix: Int[np.ndarray, " N"]) -> Batch:
+    def _prefix_features(self, side: layout.Side, prefix: Int[np.ndarray, " N"]) -> Batch:
         return {"decoder_loss_weights": side.fill(side.within >= prefix, 0.0, np.float32)}
 
 
@@ -195,7 +217,7 @@ class PrefixLMFeatures(DecoderFeatures):
 
     features = ("inputs", "targets")
 
-    def _prefix_features(self, side: "_Side", prefix: Int[np.ndarray, " N"]) -> Batch:
+    def _prefix_features(self, side: layout.Side, prefix: Int[np.ndarray, " N"]) -> Batch:
         marks = {"decoder_causal_attention": side.fill(side.within <= prefix, 0)}
         return marks | (super()._prefix_features(side, prefix) if self.loss_on_targets_only else {})
 
@@ -216,6 +238,7 @@ class EncoderFeatures(Converter):
     predictions: int | None = None
 
     features = ("inputs",)
+    reads = ("inputs", "targets")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -259,7 +282,7 @@ class EncoderFeatures(Converter):
     def convert(self, rows: Sequence[Row]) -> Batch:
         """See `Converter.convert`."""
         examples = [x for row in rows for x in row]
-        side = _Side.of(rows, [len(x["inputs"]) for x in examples], self.length)
+        side = layout.Side.of(rows, [len(x["inputs"]) for x in examples], self.length)
         targets = side.fill(_join([x["targets"] for x in examples]), self.pad_id)
         ones = [x["weights"] if "weights" in x else np.ones(len(x["inputs"]), np.int32) for x in examples]
         weights = side.fill(_join(ones), 0.0, np.float32)
@@ -270,7 +293,7 @@ class EncoderFeatures(Converter):
             "encoder_segment_ids": side.segment_ids(),
             "encoder_positions": side.fill(side.within, 0),
         }
-        return batch if self.predictions is None else batch | _predictions(targets, weights, self.predictions)
+        return batch if self.predictions is None else batch | layout.gather_places(targets, weights, self.predictions)
 
 
 def cut_right(values: Num[np.ndarray, "..."], limit: int, *, keep_last: bool) -> Num[np.ndarray, "..."]:
@@ -282,82 +305,9 @@ def cut_right(values: Num[np.ndarray, "..."], limit: int, *, keep_last: bool) ->
     return np.concatenate([values[: limit - 1], values[-1:]]) if keep_last else values[:limit]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    """Where the tokens of the examples, laid end to end, go in the flattened rows of one side of a batch."""
-
-    shape: tuple[int, int]
-    sizes: np.ndarray  # tokens of each example
-    numbers: np.ndarray  # k of each example: the k-th of its row, from 1
-    firsts: np.ndarray  # index of each example's first token, among all tokens
-    within: np.ndarray  # of each token: its position within its example
-    places: np.ndarray  # of each token: its index in the flattened rows
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], sizes: Sequence[int], width: int) -> "_Side":
-        counts = np.array([len(row) for row in rows], np.int64)
-        sizes_N = np.array(sizes, np.int64)
-        ends_N = np.cumsum(sizes_N)
-        firsts_N = ends_N - sizes_N
-        row_N = np.repeat(np.arange(len(rows)), counts)
-        first_example_N = np.repeat(np.cumsum(counts) - counts, counts)  # of each example's row
-        start_N = firsts_N - firsts_N[first_example_N]
-        too_long = start_N + sizes_N > width
-        if too_long.any():
-            raise ValueError(f"Row {int(row_N[too_long][0])} holds more than its {width} tokens; trim examples first.")
-        within = np.arange(sizes_N.sum()) - np.repeat(firsts_N, sizes_N)
-        return cls(
-            shape=(len(rows), width),
-            sizes=sizes_N,
-            numbers=np.arange(len(sizes_N)) - first_example_N + 1,
-            firsts=firsts_N,
-            within=within.astype(np.int32),
-            places=np.repeat(row_N * width + start_N, sizes_N) + within,
-        )
-
-    def fill(self, values: np.ndarray | float, fill: float, dtype: type = np.int32) -> np.ndarray:
-        """The rows with `values` (one per token) in place and `fill` everywhere else."""
-        rows = np.full(self.shape, fill, dtype)
-        rows.reshape(-1)[self.places] = values
-        return rows
-
-    def segment_ids(self) -> np.ndarray:
-        return self.fill(np.repeat(self.numbers, self.sizes), 0)
-
-    def shift_right(self, tokens: np.ndarray, start_id: int) -> np.ndarray:
-        """Tokens one place later within each example, `start_id` at its first place."""
-        shifted = np.empty_like(tokens)
-        shifted[1:] = tokens[:-1]
-        shifted[self.firsts[self.sizes > 0]] = start_id
-        return shifted
-
-
 def _join(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
 
 
 def _ends_with(values: np.ndarray, eos_id: int | None) -> bool:
     return eos_id is not None and int(values[-1]) == eos_id
-
-
-def _predictions(targets: np.ndarray, weights: np.ndarray, limit: int) -> Batch:
-    """Gather the places with loss of each row; `weights` loses the places that do not fit."""
-    rows, places = np.nonzero(weights)
-    counts = np.bincount(rows, minlength=len(weights))
-    ranks = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-    # Slot k takes the place of rank floor(k n / limit): every place if there are at most `limit`.
-    n = np.maximum(counts, limit)[rows]
-    slots = -(-ranks * limit // n)
-    fits = (slots * n // limit == ranks) & (slots < limit)
-    weights[rows[~fits], places[~fits]] = 0.0
-    rows, places, slots = rows[fits], places[fits], slots[fits]
-    shape = (len(targets), limit)
-    positions, gathered, kept = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    positions[rows, slots] = places
-    gathered[rows, slots] = targets[rows, places]
-    kept[rows, slots] = weights[rows, places]
-    return {
-        "encoder_predict_positions": positions,
-        "encoder_predict_targets": gathered,
-        "encoder_predict_weights": kept,
-    }

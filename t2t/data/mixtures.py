@@ -6,8 +6,11 @@ import seqio
 
 from t2t.data.examples import get_provider
 
-Spec = str | seqio.Task | seqio.Mixture | Mapping[str, float]
-"""A task or mixture or its name, or the rates of several by name."""
+Named = str | seqio.Task | seqio.Mixture
+"""A task or mixture, or its registered name."""
+
+Spec = Named | Mapping[Named, float]
+"""One of them, or the rates of several."""
 
 
 def leaf_tasks(spec: Spec) -> list[seqio.Task]:

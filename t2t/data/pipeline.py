@@ -43,7 +43,13 @@ class Stream:
 
     @classmethod
     def of(cls, tasks: Sequence[TaskExamples], rates: Sequence[float], converter: Converter, *, seed: int) -> "Stream":
-        """The stream of these tasks at these rates, its order drawn from a seed."""
+        """The stream of these tasks at these rates, its order drawn from a seed.
+
+        Raises:
+            ValueError: a task lacks features that the converter reads, or has inputs that it does not.
+        """
+        for task in tasks:
+            converter.check_task(task.name, task.features)
         order = mixing.Order(
             sizes=tuple(map(len, tasks)),
             rates=tuple(rates),

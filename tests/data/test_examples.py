@@ -1,13 +1,11 @@
 import dataclasses
 import functools
-import json
 
 import numpy as np
 import pytest
 import seqio
 
-from t2t.data import cache, examples, registry, vocabularies
-from t2t.data.host_tensorflow import tf
+from t2t.data import examples, registry, vocabularies
 from t2t.data.preprocessors import CausalLM, Chunk, PrefixLM, SpanCorruption, tokenize
 from t2t.data.registry import feature
 from t2t.data.store import TokenStore
@@ -51,10 +49,9 @@ def test_corruption_is_a_function_of_seed_epoch_and_index(spans):
         return [loaded.example(i, epoch=epoch)["inputs"].tolist() for i in range(len(loaded))]
 
     first = read(spans, 0)
-    assert first == read(spans, 0)
+    assert first == read(dataclasses.replace(spans), 0)
     assert first != read(spans, 1)
-    assert first == read(load(span_task()), 0)
-    assert first != read(load(span_task(), seed=5), 0)
+    assert first != read(dataclasses.replace(spans, seed=5), 0)
     assert all(len(inputs) <= 32 and inputs[-1] == BYTES.eos_id for inputs in first)
 
 
@@ -87,63 +84,44 @@ def test_a_task_without_corruption_is_the_same_in_all_epochs():
     assert loaded.store.texts["targets_pretokenized"] == DOCUMENTS
 
 
-def test_cached_examples_are_read_instead_of_the_source(tmp_path, monkeypatch, spans):
-    first = load(span_task(), cache_dir=tmp_path)
-    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]
-    monkeypatch.setattr(examples, "read_examples", lambda *_: pytest.fail("the source was read again"))
-    second = load(span_task(), cache_dir=tmp_path)
-    for i in range(len(spans)):
-        np.testing.assert_array_equal(first.store[i]["targets"], spans.store[i]["targets"])
-        np.testing.assert_array_equal(second.store[i]["targets"], spans.store[i]["targets"])
+@pytest.fixture
+def reads(monkeypatch):
+    """Puts three examples in place of the source; tells how often it was read."""
+    calls = []
+
+    def read_examples(task, split, lengths):
+        calls.append((task.name, split))
+        return [{"targets": np.array([5 + i, 6], np.int32)} for i in range(3)]
+
+    monkeypatch.setattr(examples, "read_examples", read_examples)
+    return calls
 
 
-def test_damaged_cache_is_made_anew(tmp_path, caplog):
+def test_cached_examples_are_read_instead_of_the_source(tmp_path, reads):
+    for _ in range(2):
+        loaded = load(span_task(), cache_dir=tmp_path)
+        assert [loaded.store[i]["targets"].tolist() for i in range(3)] == [[5, 6], [6, 6], [7, 6]]
+    assert reads == [("spans", "train")]
+    assert [path.name.startswith("spans-train-") for path in tmp_path.iterdir()] == [True]
+    load(span_task(), cache_dir=tmp_path, lengths={"inputs": 40, "targets": 12})
+    assert len(reads) == len(list(tmp_path.iterdir())) == 2
+
+
+def test_damaged_cache_is_made_anew(tmp_path, caplog, reads):
     load(span_task(), cache_dir=tmp_path)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     path.write_bytes(whole[:100])
-    load(span_task(), cache_dir=tmp_path)
+    assert len(load(span_task(), cache_dir=tmp_path)) == 3
     assert "is damaged" in caplog.text
-    assert len(path.read_bytes()) == len(whole)
+    assert path.read_bytes() == whole
+    assert len(reads) == 2
 
 
-def test_cache_name_covers_what_decides_the_examples():
-    def name(task=None, vocabulary=BYTES, split="train", lengths=LENGTHS):
-        bound = vocabularies.bind_vocabulary(task or span_task(), vocabulary)
-        return cache.cache_name(examples.split_corruption(bound)[0], split, lengths)
-
-    def chunked(density):
-        spans = SpanCorruption(noise_density=density)
-        features = {"inputs": feature(), "targets": feature()}
-        steps = [tokenize, Chunk(corruption=spans), spans]
-        return seqio.Task("spans", source(), output_features=features, preprocessors=steps)
-
-    assert name() == name()
-    different = [name(), name(vocabulary=ByteVocabulary(sentinels=5)), name(split="test"), name(chunked(0.2))]
-    different.append(name(lengths={"inputs": 33, "targets": 12}))
-    assert len(set(different)) == len(different)
-
-
-def test_descriptions_are_the_same_in_every_process():
-    def scale(x, factor):
-        return x * factor
-
-    factor = 3
-    closure = lambda x: x * factor  # noqa: E731
-    things = [functools.partial(scale, factor=2), closure, object(), SpanCorruption(), len, seqio.ByteVocabulary()]
-    assert not [thing for thing in things if " at 0x" in json.dumps(cache.describe(thing))]
-    assert cache.describe(functools.partial(scale, factor=2)) != cache.describe(functools.partial(scale, factor=3))
-    before = cache.describe(closure)
-    factor = 4
-    assert cache.describe(closure) != before
-    assert cache.describe(np.arange(3)) != cache.describe(np.arange(4))
-
-
-def test_progress_is_shown():
+def test_progress_is_shown(reads):
     calls = []
     load(span_task(), progress=lambda name, count: calls.append((name, count)))
-    assert calls[-1][0] == "spans"
-    assert calls[-1][1] > 10
+    assert calls == [("spans", 3)]
 
 
 def test_names_are_checked():
@@ -195,8 +173,3 @@ def test_tasks_with_a_vocabulary_of_their_own_need_none():
     )
     loaded = load(task, vocabulary=None, lengths={"targets": 200})
     assert loaded.example(0, epoch=0)["targets"].tolist() == [b + 3 for b in DOCUMENTS[0].encode()] + [1]
-
-
-def test_tensorflow_sees_no_accelerator():
-    assert tf.config.get_visible_devices("GPU") == []
-    assert tf.config.get_visible_devices("TPU") == []

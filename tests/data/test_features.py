@@ -220,6 +220,26 @@ def test_settings_are_checked():
         DecoderFeatures(lengths={"targets": 1}, start_id=0).convert([[example(targets=[1, 2])]])
 
 
+@pytest.mark.parametrize(
+    ("converter", "features", "message"),
+    [
+        (GOLDEN["encdec"], {"targets"}, r"Task 'a' .*lacks \['inputs'\]"),
+        (GOLDEN["encoder"], {"inputs"}, r"lacks \['targets'\]"),
+        (GOLDEN["lm"], {"inputs", "targets"}, r"has 'inputs', which would not be read: give lengths\['inputs'\]"),
+        (DecoderFeatures(lengths={"inputs": 4, "targets": 4}, start_id=0), {"targets"}, r"lacks \['inputs'\]"),
+        (GOLDEN["encdec"], {"inputs", "targets", "weights"}, None),
+        (GOLDEN["encoder"], {"inputs", "targets", "weights"}, None),
+        (GOLDEN["lm"], {"targets"}, None),
+    ],
+)
+def test_tasks_must_suit_the_architecture(converter, features, message):
+    if message is None:
+        converter.check_task("a", features)
+    else:
+        with pytest.raises(ValueError, match=message):
+            converter.check_task("a", features)
+
+
 tokens = st.lists(st.integers(0, 3), max_size=6)
 
 
