@@ -148,7 +148,7 @@ class TrainStep:
         new, metrics = self.jitted(dataclasses.replace(state, frozen={}), state.frozen, batch)
         return dataclasses.replace(new, frozen=state.frozen), metrics
 
-    def lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
+    def lower(self, state: TrainState, batch: Mapping[str, Any]) -> jax.stages.Lowered:
         """The program for arguments of these shapes and shardings, not compiled."""
         return self.jitted.lower(dataclasses.replace(state, frozen={}), state.frozen, batch)
 
