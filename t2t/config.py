@@ -36,11 +36,11 @@ class Data:
     packing: bool = True
     """Whether several short examples share a row."""
     files: tuple[str, ...] = ()
-    """Your own text instead of the task's source: paths or globs (txt, jsonl, tsv, parquet, also gzipped)."""
+    """Your own text instead of the task's source: paths or globs (txt, md, jsonl, csv, tsv, parquet, also gzipped)."""
     eval_files: tuple[str, ...] = ()
     """Your own held-out text, like `files`."""
     field: str = "text"
-    """Column that holds the text in jsonl, tsv and parquet files."""
+    """Column that holds the text in jsonl, csv, tsv and parquet files."""
     unit: Literal["file", "line", "paragraph"] = "paragraph"
     """What counts as one document in plain text files."""
 

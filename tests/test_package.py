@@ -65,7 +65,8 @@ def test_the_shipped_configs_are_found_in_an_empty_directory(installed, tmp_path
 
 @pytest.mark.slow
 def test_quickstart_trains_in_an_empty_directory(installed, tmp_path):
-    run(installed, tmp_path, "train", "quickstart", "--train.steps", "2", "--data.batch-size", "8")
+    small = ["--train.steps", "2", "--optimizer.learning-rate.warmup-steps", "1", "--data.batch-size", "8"]
+    run(installed, tmp_path, "train", "quickstart", *small, "--evaluate.max-examples", "8")
     assert (tmp_path / "runs" / "quickstart" / "checkpoints" / "2").is_dir()
     run(installed, tmp_path, "export", "runs/quickstart", "exported")
     assert (tmp_path / "exported" / "model.safetensors").is_file()

@@ -17,7 +17,7 @@ class VocabTrain:
     """Train a SentencePiece vocabulary: pad 0, eos 1, unk 2, then pieces, a mask token and the sentinels of T5."""
 
     input: Annotated[tuple[str, ...], tyro.conf.arg(aliases=["-i"])] = ()
-    """Text files, or globs of them (txt, jsonl, tsv, parquet, also gzipped)."""
+    """Text files, or globs of them (txt, md, jsonl, csv, tsv, parquet, also gzipped)."""
     corpus: Literal["pydocs"] | None = None
     """The embedded corpus instead of files; its training split."""
     field: str = "text"
