@@ -30,17 +30,21 @@ def _quiet() -> Iterator[None]:
             os.close(terminal)
 
 
+def _stay_on_the_host() -> None:
+    for kind in ("GPU", "TPU"):
+        try:
+            tf.config.set_visible_devices([], kind)
+        except RuntimeError as error:  # somebody's TensorFlow program runs already
+            if any(device.device_type == kind for device in tf.config.get_visible_devices()):
+                raise RuntimeError(
+                    f"TensorFlow took the {kind} before t2t.data was imported; import t2t.data first, or call "
+                    f"tf.config.set_visible_devices([], '{kind}') at the start of your program."
+                ) from error
+
+
 with _quiet():
     import tensorflow as tf
 
-for _kind in ("GPU", "TPU"):
-    try:
-        tf.config.set_visible_devices([], _kind)
-    except RuntimeError as error:  # somebody's TensorFlow program runs already
-        if any(device.device_type == _kind for device in tf.config.get_visible_devices()):
-            raise RuntimeError(
-                f"TensorFlow took the {_kind} before t2t.data was imported; import t2t.data first, or call "
-                f"tf.config.set_visible_devices([], '{_kind}') at the start of your program."
-            ) from error
+    _stay_on_the_host()
 
 __all__ = ["tf"]
