@@ -41,7 +41,7 @@ def preset(name: str, *, head: heads.Head | None = None) -> Any:
     """The config of a published model: bare, or with the head asked for.
 
     Raises:
-      ValueError: an unknown name, or a head that the family does not have.
+        ValueError: an unknown name, or a head that the family does not have.
     """
     for family in all_families().values():
         if name in family.presets:
@@ -72,7 +72,7 @@ def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
     """The family whose class of transformers computes what a config means, and its attributes in config.json.
 
     Raises:
-      InexpressibleError: there is none; the message says for each family what stands against it.
+        InexpressibleError: there is none; the message says for each family what stands against it.
     """
     reasons = []
     for family in all_families().values():

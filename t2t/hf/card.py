@@ -69,13 +69,13 @@ def render(
     """The text of README.md.
 
     Args:
-      card: what is known about the training.
-      architecture: transformers' class.
-      parameters: their number.
-      dtype: the type they are stored in.
-      has_tokenizer: whether tokenizer files stand beside it.
-      mask_token: for models that fill masks.
-      notes: what a user has to know, one sentence each.
+        card: what is known about the training.
+        architecture: transformers' class.
+        parameters: their number.
+        dtype: the type they are stored in.
+        has_tokenizer: whether tokenizer files stand beside it.
+        mask_token: for models that fill masks.
+        notes: what a user has to know, one sentence each.
     """
     sections = [
         f"# {card.name}",

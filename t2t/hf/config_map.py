@@ -57,11 +57,11 @@ class Attributes:
         """The attributes the family reads, completed by transformers' defaults.
 
         Args:
-          config_json: the parsed file.
-          ignore: further attributes that the caller knows to be without effect.
+            config_json: the parsed file.
+            ignore: further attributes that the caller knows to be without effect.
 
         Raises:
-          ValueError: attributes that are unknown or ask for what the family does not do, every one of them.
+            ValueError: attributes that are unknown or ask for what the family does not do, every one of them.
         """
         fixed = {**FIXED, **self.fixed}
         known = IGNORED | self.ignored | set(self.read) | set(fixed) | set(ignore)

@@ -20,6 +20,7 @@ from t2t import vocabulary as vocabularies
 from t2t.hf import card as cards
 from t2t.hf import config_map, files, table, tokenizer
 from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 
 TRANSFORMERS_VERSION = "5.24.0"
@@ -50,20 +51,20 @@ def export(
     """Write a Hugging Face directory; returns the names of its files.
 
     Args:
-      directory: made if missing; tensors of an earlier export in it are replaced.
-      config: of the model.
-      params: a tree of arrays, or of anything that NumPy reads as one (memory maps are read one at a time).
-      vocabulary: whose ids the model was trained with; None writes no tokenizer.
-      card: what README.md says about the training.
-      generation: settings of generation_config.json, such as max_new_tokens and num_beams.
-      bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with the
-        start token that t2t trains with.
-      dtype: float32, bfloat16 or float16.
-      max_shard_bytes: above this size the tensors are divided among files.
+        directory: made if missing; tensors of an earlier export in it are replaced.
+        config: of the model.
+        params: a tree of arrays, or of anything that NumPy reads as one (memory maps are read one at a time).
+        vocabulary: whose ids the model was trained with; None writes no tokenizer.
+        card: what README.md says about the training.
+        generation: settings of generation_config.json, such as max_new_tokens and num_beams.
+        bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
+          the start token that t2t trains with.
+        dtype: float32, bfloat16 or float16.
+        max_shard_bytes: above this size the tensors are divided among files.
 
     Raises:
-      InexpressibleError: no class of transformers computes what this model does; says why.
-      ValueError: a vocabulary that is larger than the embedding, or settings that do not go together.
+        InexpressibleError: no class of transformers computes what this model does; says why.
+        ValueError: a vocabulary that is larger than the embedding, or settings that do not go together.
     """
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
@@ -130,20 +131,18 @@ def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> li
 
 
 def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
-    """Attributes for the special ids; without a vocabulary those of t2t's own vocabularies."""
-    pad, bos, eos = (0, None, 1) if vocabulary is None else (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id)
-    ids = {"pad_token_id": pad, "bos_token_id": bos, "eos_token_id": eos}
-    if isinstance(config, EncoderDecoderConfig):
-        ids["decoder_start_token_id"] = start_id(vocabulary)
-    elif isinstance(config, DecoderConfig):
-        ids["bos_token_id"] = start_id(vocabulary)
-    return ids
-
-
-def start_id(vocabulary: vocabularies.Vocabulary | None) -> int | None:
-    """The id that a decoder was trained to start with: bos, else padding as in T5, else eos as in GPT-2."""
+    """Attributes for the special ids; without a vocabulary those that all published models of a kind share."""
+    if isinstance(config, EncoderConfig):
+        return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
     if vocabulary is None:
-        return 0
+        t5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+        return t5 if isinstance(config, EncoderDecoderConfig) else {"bos_token_id": None, "eos_token_id": None}
+    start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
+    return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: start_id(vocabulary)}
+
+
+def start_id(vocabulary: vocabularies.Vocabulary) -> int | None:
+    """The id that a decoder was trained to start with: bos, else padding as in T5, else eos as in GPT-2."""
     ids = (vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id)
     return next((token for token in ids if token is not None), None)
 

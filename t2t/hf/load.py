@@ -78,20 +78,22 @@ def open_directory(
     fresh: Sequence[str] = (),
     ignore_attributes: Sequence[str] = (),
 ) -> HuggingFaceCheckpoint:
-    """Understand a Hugging Face directory; reads config.json and the headers of the tensor files, no tensor.
+    """Understand a Hugging Face directory; reads config.json and what the tensor files say of themselves.
+
+    Of the tensors themselves only copies of shared ones are read, to see that they are copies.
 
     Args:
-      directory: holds config.json and model.safetensors, or an index and its shards.
-      head: the head the model shall have; None is the one of the files. With another head, tensors of the old one are
-        left out and parameters of the new one are fresh.
-      drop: patterns of further tensors to leave out.
-      fresh: patterns of parameters to initialise instead of reading.
-      ignore_attributes: attributes of config.json known to be without effect.
+        directory: holds config.json and model.safetensors, or an index and its shards.
+        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one are
+          left out and parameters of the new one are fresh.
+        drop: patterns of further tensors to leave out.
+        fresh: patterns of parameters to initialise instead of reading.
+        ignore_attributes: attributes of config.json known to be without effect.
 
     Raises:
-      FileNotFoundError: no config.json or no tensors.
-      ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
-        a tensor, shapes that differ: each one is listed.
+        FileNotFoundError: no config.json or no tensors.
+        ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
+          a tensor, shapes that differ: each one is listed.
     """
     directory = Path(directory)
     config_json = read_config(directory)
@@ -145,7 +147,9 @@ def _canonical(names: table.Table, keys: frozenset[str]) -> dict[str, str]:
 class _Accounts:
     """Which tensor each binding is read from, and what is left over on either side."""
 
-    def __init__(self, names: table.Table, reader: files.TensorReader, present: dict[str, str], bindings):
+    def __init__(
+        self, names: table.Table, reader: files.TensorReader, present: dict[str, str], bindings: Sequence[table.Binding]
+    ):
         self._table, self._reader = names, reader
         self.sources: dict[str, str] = {}
         self.missing: dict[str, tuple[str, ...]] = {}  # key -> paths
@@ -180,11 +184,13 @@ class _Accounts:
             return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
         self.dropped = {
-            k for k in self.unused if asked(k, drop) or (other_head and self._table.knows(self._table.canonical(k)))
+            k
+            for k in self.unused
+            if asked(k, drop) or (other_head and self._table.is_of_head(self._table.canonical(k)))
         }
         lacking = []
         for key, paths in self.missing.items():
-            of_head = other_head and all(path.startswith(("head/", "pooler/")) for path in paths)
+            of_head = other_head and all(path.startswith(table.HEAD_PATHS) for path in paths)
             self.fresh |= {path for path in paths if of_head or asked(path, fresh)}
             lacking += [f"{path} ({key})" for path in paths if path not in self.fresh]
         unused = [key for key in self.unused if key not in self.dropped]

@@ -24,6 +24,9 @@ import numpy as np
 
 Shape = tuple[int, ...]
 
+HEAD_PATHS = ("head/", "pooler/")
+"""Where the parameters stand that one head has and another lacks."""
+
 
 class MisfitError(ValueError):
     """A model with other parameters than a table describes."""
@@ -166,11 +169,11 @@ class Table:
         """The tensors of a model with these parameters, with or without the base prefix.
 
         Args:
-          shapes: path -> shape of every parameter.
-          base: whether names carry the prefix of the base model.
+            shapes: path -> shape of every parameter.
+            base: whether names carry the prefix of the base model.
 
         Raises:
-          MisfitError: parameters that no entry, or more than one, is about.
+            MisfitError: parameters that no entry, or more than one, is about.
         """
         prefix = self.base if base else ""
         bindings = [binding for entry in self.entries for binding in _bind(entry, shapes, prefix)]
@@ -196,9 +199,14 @@ class Table:
         """Whether leaving out the tensor `key` is a listed decision."""
         return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in self.ignored)
 
-    def knows(self, key: str) -> bool:
-        """Whether any entry could be about the tensor `key`: it belongs to the family, if not to this model."""
-        names = [name for entry in self.entries for name in (entry.theirs, *entry.copies)]
+    def is_of_head(self, key: str) -> bool:
+        """Whether the tensor `key` belongs to a head or pooler of the family, if not to one of this model."""
+        names = [
+            name
+            for entry in self.entries
+            if all(part.startswith(HEAD_PATHS) for part in entry.parts)
+            for name in (entry.theirs, *entry.copies)
+        ]
         return any(_pattern(name.replace("{base}", base)).fullmatch(key) for name in names for base in ("", self.base))
 
 

@@ -30,13 +30,13 @@ def write(
     """Write all tokenizer files of an exported model; returns their names.
 
     Args:
-      directory: exists.
-      vocabulary: whose ids the model was trained with.
-      before: ids that come before every text, such as [CLS].
-      after: ids that come after every text, such as </s>.
-      input_names: what the tokenizer gives the model (transformers' `model_input_names`).
-      max_length: most tokens the model takes; None where any number is possible.
-      padding_side: "right", or "left" for models that generate from the end of the text.
+        directory: exists.
+        vocabulary: whose ids the model was trained with.
+        before: ids that come before every text, such as [CLS].
+        after: ids that come after every text, such as </s>.
+        input_names: what the tokenizer gives the model (transformers' `model_input_names`).
+        max_length: most tokens the model takes; None where any number is possible.
+        padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}

@@ -11,7 +11,7 @@ import safetensors.numpy
 
 from t2t import vocabulary as vocabularies
 from t2t.families import t5
-from t2t.hf import card, config_map, export, files, table
+from t2t.hf import config_map, export, files, table
 from tests.hf import tiny
 
 
@@ -183,39 +183,6 @@ def test_parameters_are_read_one_at_a_time(tmp_path):
     leaves = {path: Leaf(path, array) for path, array in table.flatten(tiny.params(tiny.BERT)).items()}
     export.export(tmp_path, config=tiny.BERT, params=table.unflatten(leaves))
     assert most <= 2
-
-
-def test_card(tmp_path):
-    about = card.Card(
-        name="tiny",
-        license="apache-2.0",
-        languages=["en"],
-        base_model="google-t5/t5-small",
-        recipe="A recipe.",
-        data="Some *data*.",
-        datasets=["allenai/c4"],
-        metrics={"pydocs_topic/accuracy": 0.291},
-        provenance={"step": 1500, "config sha256": "ab12"},
-    )
-    exported(tmp_path, tiny.T5, card=about)
-    text = (tmp_path / "README.md").read_text()
-    header, body = text.removeprefix("---\n").split("\n---\n", 1)
-    fields = {name: json.loads(value) for name, value in (line.split(": ", 1) for line in header.splitlines())}
-    assert fields["license"] == "apache-2.0" and fields["library_name"] == "transformers"
-    assert fields["pipeline_tag"] == "text2text-generation" and fields["base_model"] == "google-t5/t5-small"
-    result = fields["model-index"][0]["results"][0]
-    assert result["metrics"] == [{"type": "accuracy", "value": 0.291, "name": "pydocs_topic/accuracy"}]
-    for part in (
-        "# tiny",
-        "A recipe.",
-        "Some *data*.",
-        "0.291",
-        "step: 1500",
-        "config sha256: ab12",
-        "AutoModelForSeq2SeqLM",
-    ):
-        assert part in body
-    assert "pipeline(" not in body
 
 
 def test_export_needs_neither_torch_nor_transformers(tmp_path):

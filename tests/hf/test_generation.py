@@ -12,7 +12,7 @@ from t2t import heads
 from t2t import vocabulary as vocabularies
 from t2t.decode import decoding, generate
 from t2t.families import bert, gpt2, t5
-from t2t.hf import card, export, load
+from t2t.hf import export, load
 from t2t.models import base
 from tests.hf import oracle, tiny
 
@@ -64,8 +64,3 @@ def test_the_code_on_the_card_runs(kind, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-
-
-def test_a_mask_token_is_shown_to_models_that_fill_masks():
-    code = card.snippet(card.Card(name="x"), "BertForMaskedLM", has_tokenizer=True, mask_token="<mask>")
-    assert "This is <mask>." in code

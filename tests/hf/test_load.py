@@ -165,6 +165,12 @@ def test_another_head_does_not_excuse_a_missing_layer(exported, tmp_path):
         load.open_directory(tmp_path, head=heads.MaskedLM())
 
 
+def test_another_head_does_not_excuse_a_layer_too_many(exported, tmp_path):
+    rewrite(exported["bert"], tmp_path, add(**{"encoder.layer.2.output.dense.bias": np.zeros(12)}))
+    with pytest.raises(ValueError, match=r"without a place in the model: encoder.layer.2.output.dense.bias"):
+        load.open_directory(tmp_path, head=heads.MaskedLM())
+
+
 def test_shards(tmp_path):
     params = tiny.params(tiny.T5)
     export.export(tmp_path, config=tiny.T5, params=params, max_shard_bytes=2000)

@@ -116,5 +116,5 @@ def test_names_of_old_files_and_of_buffers():
     assert TABLE.canonical("base.norm.gamma") == "base.norm.weight"
     assert TABLE.ignores("base.layer.3.buffer")
     assert not TABLE.ignores("base.layer.3.a")
-    assert TABLE.knows("layer.17.a") and TABLE.knows("base.layer.17.a") and TABLE.knows("head")
-    assert not TABLE.knows("base.layer.x.a")
+    assert TABLE.is_of_head("head")
+    assert not TABLE.is_of_head("base.layer.17.a") and not TABLE.is_of_head("unknown")

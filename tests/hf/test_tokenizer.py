@@ -7,7 +7,7 @@ import sentencepiece
 import tokenizers
 
 from t2t import vocabulary as vocabularies
-from t2t.hf import conversion, tokenizer
+from t2t.hf import tokenizer
 from tests.hf import lines
 from tests.shared_data import shared_data
 
@@ -149,22 +149,6 @@ def test_files_of_byte_level_bpe(tmp_path):
     assert (tmp_path / "merges.txt").read_text().split("\n")[1:] == (folder / "merges.txt").read_text().split("\n")[1:]
     (tmp_path / "tokenizer.json").unlink()
     assert vocabularies.Vocabulary.load(tmp_path).encode("Hello there") == vocabulary.encode("Hello there")
-
-
-def test_scores_of_our_vocabularies_add_exactly(trained):
-    proto = conversion.model_proto(trained["unigram"].model)
-    assert all(piece.score * 256 == round(piece.score * 256) for piece in proto.pieces)
-
-
-def test_models_that_the_library_cannot_express_are_refused(trained):
-    proto = conversion.model_proto(trained["unigram"].model)
-    proto.pieces[700].type = type(proto.pieces[0]).UNUSED
-    with pytest.raises(ValueError, match="unused pieces"):
-        conversion.from_sentencepiece(vocabularies.SentencePieceVocabulary(proto.SerializeToString()))
-    proto = conversion.model_proto(trained["unigram"].model)
-    proto.trainer_spec.model_type = proto.trainer_spec.WORD
-    with pytest.raises(ValueError, match="unigram and BPE"):
-        conversion.from_sentencepiece(vocabularies.SentencePieceVocabulary(proto.SerializeToString()))
 
 
 @pytest.mark.hf
