@@ -20,14 +20,16 @@ def get_config():
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> pathlib.Path:
-    """An empty working directory, with import state put back afterwards."""
+    """An empty working directory, as a fresh process sees it; what was imported comes back afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
+    kept = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ("tasks", "configs")}
+    for name in kept:
+        del sys.modules[name]
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0] in ("tasks", "configs"):
-            del sys.modules[name]
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tasks", "configs")]:
+        del sys.modules[name]
+    sys.modules.update(kept)
     importlib.invalidate_caches()
 
 
