@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
+from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 from t2t.train import checkpoint, initialize, processes
 from t2t.train.build import Pieces
@@ -138,9 +138,7 @@ def to_save(state: TrainState) -> dict[str, Any]:
     return {"step": state.step, "params": state.params, "opt_state": state.opt_state, "carry": state.carry}
 
 
-def open_batches(
-    pieces: Pieces, learned: str | Mapping[Any, float], report: Progress, *, position: dict[str, Any] | None
-) -> Batches:
+def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: dict[str, Any] | None) -> Batches:
     """Reads the data and goes to where they stood.
 
     Raises:

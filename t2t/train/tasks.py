@@ -8,6 +8,7 @@ import seqio
 
 from t2t.config import Experiment
 from t2t.data import examples, file_source
+from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def register(experiment: Experiment) -> None:
             raise UsageError(f"the task module {name} of data.modules cannot be imported: {error}") from error
 
 
-def to_train(experiment: Experiment) -> str | dict:
+def to_train(experiment: Experiment) -> Spec:
     """What the run learns, as `t2t.data.pipeline.load_stream` takes it.
 
     Raises:
@@ -42,7 +43,7 @@ def to_train(experiment: Experiment) -> str | dict:
         raise UsageError(
             f"data.files takes the place of the text of one task, but data.train is a mixture: {data.train}"
         )
-    return {_with_files(experiment, data.train): 1.0}
+    return _with_files(experiment, data.train)
 
 
 def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> dict[str, seqio.Task]:

@@ -261,3 +261,22 @@ def test_texts_are_predicted_while_training_on_a_mesh(tmp_path):
     assert "accuracy" in metrics(tmp_path / "run")[-1]
     assert (tmp_path / "run/eval/tiny_first/predictions.jsonl").read_text().count("\n") == 13
     assert "tiny_first/accuracy" in checkpoint.CheckpointStore(tmp_path / "run/checkpoints").metrics(2)
+
+
+@pytest.mark.nightly
+def test_saving_every_50_steps_takes_less_than_a_tenth_of_the_time(tmp_path):
+    from configs import quickstart  # noqa: PLC0415 - a model of a size somebody trains
+
+    seconds = {}
+    for every in (10_000, 50):
+        experiment = tiny_run.experiment(
+            model=quickstart.get_model(),
+            data={"lengths": {"inputs": 96, "targets": 28}, "batch_size": 32},
+            train={"steps": 200, "log_every": 25},
+            evaluate={"tasks": ()},
+            checkpoint={"every": every},
+        )
+        loop.train(experiment, tmp_path / str(every))
+        records = writer.read(tmp_path / str(every) / "metrics.jsonl")
+        seconds[every] = sum(record["seconds"] for record in records)
+    assert seconds[50] < 1.1 * seconds[10_000], seconds

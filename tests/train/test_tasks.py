@@ -31,7 +31,7 @@ def test_own_files_take_the_place_of_the_text(tmp_path):
         (tmp_path / name).write_text("some text\n")
     own = {"files": (str(tmp_path / "train.txt"),), "eval_files": (str(tmp_path / "valid.txt"),)}
     experiment = tiny_run.experiment(data=own, evaluate={"tasks": ("tiny_first",)})
-    (learned,) = tasks.to_train(experiment)
+    learned = tasks.to_train(experiment)
     assert learned.name == "tiny_span_corruption"
     assert isinstance(learned.source, file_source.FileSource)
     found = tasks.to_evaluate(experiment)

@@ -1,0 +1,89 @@
+"""Two processes with four devices each train as one with eight: one writes, all agree on data, saves and the end."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from t2t.train import checkpoint, writer
+
+pytestmark = [pytest.mark.slow, pytest.mark.multi_device]
+
+SCRIPT = textwrap.dedent("""
+    import sys
+    directory, steps, *several = sys.argv[1:]
+    if several:
+        import jax
+        process, port = several
+        jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process), initialization_timeout=120)
+    from t2t.train import loop
+    from tests.train import tiny_run
+    mesh, evaluate = {"data": 4, "fsdp": 2}, {"every": 4}
+    loop.train(tiny_run.experiment(train={"steps": int(steps)}, evaluate=evaluate, mesh=mesh), directory)
+""")
+
+
+def launch(directory: pathlib.Path, *, steps: int) -> list[subprocess.Popen]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(directory), str(steps), str(process), str(port)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for process in range(2)
+    ]
+
+
+def train_alone(directory: pathlib.Path, *, steps: int) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(directory), str(steps)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def finish(processes: list[subprocess.Popen]) -> list[int]:
+    try:
+        outputs = [process.communicate(timeout=600)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert outputs[1] == "", "only the first process may write"
+    return [process.returncode for process in processes]
+
+
+def losses(directory: pathlib.Path) -> list[tuple]:
+    return [
+        (r["step"], r["split"], r["cross_entropy"], r["accuracy"]) for r in writer.read(directory / "metrics.jsonl")
+    ]
+
+
+def test_two_processes_train_as_one_and_stop_together(tmp_path):
+    train_alone(tmp_path / "alone", steps=12)
+    assert finish(launch(tmp_path / "together", steps=8)) == [0, 0]
+
+    # Two processes go on, the second alone is told to stop: both save the same step.
+    processes = launch(tmp_path / "together", steps=100_000)
+    while len(writer.read(tmp_path / "together/metrics.jsonl")) < 6:
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+    processes[1].send_signal(signal.SIGTERM)
+    assert finish(processes) == [143, 143]
+    store = checkpoint.CheckpointStore(tmp_path / "together/checkpoints")
+    store.verify(store.latest())
+    for ours, alone in zip(losses(tmp_path / "together")[:4], losses(tmp_path / "alone")[:4], strict=True):
+        assert ours[:2] == alone[:2]
+        assert ours[2:] == pytest.approx(alone[2:], rel=1e-5)
+
+    # One process goes on from what two have saved.
+    step = store.latest()
+    train_alone(tmp_path / "together", steps=step + 2)
+    assert store.latest() == step + 2
