@@ -124,12 +124,12 @@ def test_optimizer_state_is_split_as_its_parameters(optimizer):
     query, table = "model/decoder/layers_0/attention/query/kernel", "model/embed/embedding"
     assert specs[f"params/{query}"] == P(None, "fsdp", "tensor")
     if isinstance(optimizer, AdamW):
-        assert specs[f"opt_state/0/mu/{query}"] == specs[f"opt_state/0/nu/{query}"] == P(None, "fsdp", "tensor")
+        assert specs[f"opt_state/1/mu/{query}"] == specs[f"opt_state/1/nu/{query}"] == P(None, "fsdp", "tensor")
     else:
-        assert specs[f"opt_state/0/v_row/{table}"] == P()  # a vector over embed is kept whole
-        assert specs[f"opt_state/0/v_col/{table}"] == P("tensor")
-        assert specs[f"opt_state/0/v_col/{query}"] == P(None, "tensor")
-        assert specs[f"opt_state/0/v/{query}"] == P()
+        assert specs[f"opt_state/1/v_row/{table}"] == P()  # a vector over embed is kept whole
+        assert specs[f"opt_state/1/v_col/{table}"] == P("tensor")
+        assert specs[f"opt_state/1/v_col/{query}"] == P(None, "tensor")
+        assert specs[f"opt_state/1/v/{query}"] == P()
 
 
 @pytest.mark.parametrize("sizes", [{"data": 8}, {"fsdp": 8, "data": 1}, {"fsdp": 4, "tensor": 2, "data": 1}], ids=str)

@@ -73,8 +73,8 @@ def test_stacked_layers_and_views_equal_matrices_one_by_one():
     params, gradients = ({name: draw(shape) for name, shape in shapes.items()} for _ in range(2))
     optimizer = Adafactor(learning_rate=Constant(peak=1e-2))
     (*_, stacked), state = run(optimizer, params, [gradients] * 3, axes)
-    assert {k: v.shape for k, v in state[0].v_row.items()} == {"query": (3, 130), "out": (3, 130), "scale": (3, 1)}
-    assert {k: v.shape for k, v in state[0].v_col.items()} == {"query": (3, 140), "out": (3, 140), "scale": (3, 1)}
+    assert {k: v.shape for k, v in state[1].v_row.items()} == {"query": (3, 130), "out": (3, 130), "scale": (3, 1)}
+    assert {k: v.shape for k, v in state[1].v_col.items()} == {"query": (3, 140), "out": (3, 140), "scale": (3, 1)}
 
     matrices = {"query": (130, 140), "out": (140, 130), "scale": (130,)}
     for layer in range(3):
@@ -136,7 +136,7 @@ def test_what_is_factored_and_how(shape, axes, factors):
     assert adafactor.factored_axes(shape, axes, min_dim=128) == factors
     sizes = dict(zip(axes, shape, strict=True)) | {axes[i]: shape[i] * shape[i + 1] for i in _heads(axes)}
     transform = Adafactor().make({"a": jax.ShapeDtypeStruct(shape, jnp.float32)}, {"a": axes}, steps=1)
-    state = jax.eval_shape(transform.init, {"a": jax.ShapeDtypeStruct(shape, jnp.float32)})[0]
+    state = jax.eval_shape(transform.init, {"a": jax.ShapeDtypeStruct(shape, jnp.float32)})[1]
     if factors is not None:
         assert state.v_row["a"].shape == tuple(sizes[name] for name in factors[0])
         assert state.v_col["a"].shape == tuple(sizes[name] for name in factors[1])
