@@ -14,6 +14,12 @@ for summaries the first eight words of the body):
 
     pydocs_multitask   topic, kind and cloze, proportional to their examples with a cap
 
+Baselines in per cent of Python 3.11 (examples of train, validation, test):
+
+    topic    validation 10.5, test  9.3    (2,552, 228, 257)
+    kind     validation 35.4, test 29.1    (3,363, 294, 357)
+    cloze    validation  7.5, test  7.2    (12,464, 1,152, 1,199)
+
 The held-out examples come from held-out documents, so that pretraining has not seen them either.
 """
 
