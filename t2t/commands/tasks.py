@@ -56,17 +56,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _list_all() -> None:
-    import seqio
+    from t2t.data import examples as examples_lib
 
     rows = [("name", "objective", "features", "splits", "metrics")]
-    for name in sorted(seqio.TaskRegistry.names()):
-        task = seqio.TaskRegistry.get(name)
-        metrics = ", ".join(metric.__name__ for metric in task.predict_metric_fns)
-        rows.append((name, _objective(task), ", ".join(task.output_features), ", ".join(task.splits), metrics))
-    for name in sorted(seqio.MixtureRegistry.names()):
-        rows.append(
-            (name, f"mixture of {', '.join(t.name for t in seqio.MixtureRegistry.get(name).tasks)}", "", "", "")
-        )
+    for provider in examples_lib.registered():
+        if isinstance(provider, examples_lib.Task):
+            metrics = ", ".join(metric.__name__ for metric in provider.predict_metric_fns)
+            features, splits = ", ".join(provider.output_features), ", ".join(provider.splits)
+            rows.append((provider.name, _objective(provider), features, splits, metrics))
+        else:
+            rows.append((provider.name, f"mixture of {', '.join(task.name for task in provider.tasks)}", "", "", ""))
     widths = [max(len(row[column]) for row in rows if row[2]) for column in range(5)]
     for row in rows:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

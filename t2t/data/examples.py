@@ -139,6 +139,12 @@ def get_provider(name: str | seqio.Task | seqio.Mixture) -> seqio.Task | seqio.M
     return seqio.get_mixture_or_task(name)
 
 
+def registered() -> list[seqio.Task | seqio.Mixture]:
+    """Every task, then every mixture, each by name."""
+    tasks = [seqio.TaskRegistry.get(name) for name in sorted(seqio.TaskRegistry.names())]
+    return [*tasks, *(seqio.MixtureRegistry.get(name) for name in sorted(seqio.MixtureRegistry.names()))]
+
+
 def split_corruption(task: seqio.Task) -> tuple[seqio.Task, preprocessors.Corruption | None]:
     """The task without its corruption, and the corruption.
 

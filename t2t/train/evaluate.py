@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import seqio
 
 from t2t import sharding
 from t2t.config import Experiment
-from t2t.data import evaluation
+from t2t.data import evaluation, examples
 from t2t.data.examples import TaskExamples
 from t2t.decode.decoding import Decoding
 from t2t.decode.generate import generate
@@ -53,7 +52,7 @@ class Evaluator:
     def __init__(
         self,
         pieces: Pieces,
-        tasks: Mapping[str, seqio.Task],
+        tasks: Mapping[str, examples.Task],
         *,
         split: str = "validation",
         on_progress: Callable[[str], None] = lambda text: None,

@@ -4,8 +4,6 @@ import importlib
 import logging
 from collections.abc import Sequence
 
-import seqio
-
 from t2t.config import Experiment
 from t2t.data import examples, file_source
 from t2t.data.mixtures import Spec
@@ -46,7 +44,7 @@ def to_train(experiment: Experiment) -> Spec:
     return _with_files(experiment, data.train)
 
 
-def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> dict[str, seqio.Task]:
+def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> dict[str, examples.Task]:
     """The tasks to evaluate: `names`, or those of the config; with own held-out files, the training task on them.
 
     Raises:
@@ -93,7 +91,7 @@ def check_best(experiment: Experiment, names: Sequence[str]) -> None:
         )
 
 
-def _with_files(experiment: Experiment, name: str) -> seqio.Task:
+def _with_files(experiment: Experiment, name: str) -> examples.Task:
     data = experiment.data
     try:
         return file_source.with_files(
