@@ -118,13 +118,18 @@ def test_generate_and_score_keep_the_order_and_survive_export(here, capsys):
     assert "--overwrite" in capsys.readouterr().err
     assert cli.main(["generate", "exported", "--input", "in.txt", "--max-tokens", "4", "--output", "out.jsonl"]) == 0
     theirs = [json.loads(line) for line in (here / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert theirs == ours
+    # An untrained model writes bytes that are no UTF-8: ours are left out, the tokenizers library marks each with U+FFFD.
+    assert [row["output"].replace("\ufffd", "") for row in theirs] == [row["output"] for row in ours]
+    assert [row["input"] for row in theirs] == ["ONE", "SIX", "TWO"]
 
     (here / "pairs.txt").write_text("ONE\tone\nTWO\ttwo\n", encoding="utf-8")
-    assert cli.main(["score", "runs/lower", "--input", "pairs.txt"]) == 0
-    scores = [json.loads(line)["score"] for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert len(scores) == 2
-    assert max(scores) < 0
+    scores = []
+    for model in ("runs/lower", "exported"):
+        assert cli.main(["score", model, "--input", "pairs.txt"]) == 0
+        scores.append([json.loads(line)["score"] for line in capsys.readouterr().out.splitlines()])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert len(scores[0]) == 2
+    assert max(scores[0]) < 0
 
 
 def test_report_reads_the_files_of_the_run(here, capsys):
