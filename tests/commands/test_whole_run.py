@@ -118,7 +118,7 @@ def test_generate_and_score_keep_the_order_and_survive_export(here, capsys):
     assert "--overwrite" in capsys.readouterr().err
     assert cli.main(["generate", "exported", "--input", "in.txt", "--max-tokens", "4", "--output", "out.jsonl"]) == 0
     theirs = [json.loads(line) for line in (here / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    # An untrained model writes bytes that are no UTF-8: ours are left out, the tokenizers library marks each with U+FFFD.
+    # An untrained model writes bytes that are no UTF-8: we leave them out, the tokenizers library shows U+FFFD.
     assert [row["output"].replace("\ufffd", "") for row in theirs] == [row["output"] for row in ours]
     assert [row["input"] for row in theirs] == ["ONE", "SIX", "TWO"]
 
