@@ -10,6 +10,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
+from t2t.functional import gradients
+
 MASKED_SCORE = float(np.finfo(np.float32).min)
 """Score of a pair that may not attend: finite, so a row without any allowed pair is uniform instead of NaN."""
 
@@ -49,7 +51,8 @@ def attention_weights(
         [[1.0, 0.0], [0.5, 0.5]]
     """
     if bias is not None:
-        scores = scores + bias.astype(jnp.float32)
+        bias = bias.astype(jnp.float32)
+        scores = gradients.add_shared(scores, bias) if bias.shape[0] == 1 else scores + bias
     if mask is not None:
         scores = jnp.where(mask[:, None], scores, MASKED_SCORE)
     return jax.nn.softmax(scores, axis=-1)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from t2t.functional import gradients
 from t2t.nn import checks, projection
 from t2t.nn.dropout import Dropout
 
@@ -103,4 +104,4 @@ class FeedForward(nn.Module):
 
 def _linear(x: Array, parameters: tuple[Array, Array | None]) -> Array:
     kernel, bias = parameters
-    return projection.add_bias(jnp.einsum("BTI,IO->BTO", x, kernel), bias)
+    return projection.add_bias(gradients.linear(x, kernel), bias)
