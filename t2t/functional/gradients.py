@@ -1,4 +1,4 @@
-"""Identities and sums whose gradients XLA's CPU backend would compute slowly if left to itself.
+"""Operations whose gradients XLA's CPU backend would compute slowly if left to itself.
 
 Values and gradients are those of the plain operations; on accelerators they are the plain operations.
 """
@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
+
+LINEAR = "linear"
+"""Name of the results of `linear` for rematerialisation policies, which cannot see a product behind its own rule."""
 
 
 @jax.custom_vjp

@@ -9,6 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Float
 
 from t2t.functional import gradients
@@ -104,4 +105,4 @@ class FeedForward(nn.Module):
 
 def _linear(x: Array, parameters: tuple[Array, Array | None]) -> Array:
     kernel, bias = parameters
-    return projection.add_bias(gradients.linear(x, kernel), bias)
+    return projection.add_bias(checkpoint_name(gradients.linear(x, kernel), gradients.LINEAR), bias)

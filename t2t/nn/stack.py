@@ -2,6 +2,7 @@
 
 import dataclasses
 import operator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import flax.linen as nn
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from t2t.functional import gradients
 from t2t.nn import checks
 from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.dropout import Dropout
@@ -19,10 +21,17 @@ from t2t.nn.positions.t5_bias import T5Bias
 
 Remat = Literal["none", "full", "dots", "dots_no_batch"]
 
+
+def _saving_linear(policy: Callable[..., bool]) -> Callable[..., bool]:
+    """The policy, which also saves the products that have gradient rules of their own and so hide their dots."""
+    policies = jax.checkpoint_policies
+    return policies.save_from_both_policies(policy, policies.save_only_these_names(gradients.LINEAR))
+
+
 REMAT_POLICIES = {
     "full": jax.checkpoint_policies.nothing_saveable,
-    "dots": jax.checkpoint_policies.dots_saveable,
-    "dots_no_batch": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+    "dots": _saving_linear(jax.checkpoint_policies.dots_saveable),
+    "dots_no_batch": _saving_linear(jax.checkpoint_policies.dots_with_no_batch_dims_saveable),
 }
 REMATS: tuple[Remat, ...] = ("none", "full", "dots", "dots_no_batch")
 
