@@ -21,7 +21,7 @@ def four_words() -> tuple[Network, dict]:
     config = tiny.t5(version="1.1")
     config = dataclasses.replace(config, embed=dataclasses.replace(config.embed, vocab_size=VOCAB_SIZE))
     network = Network(config)
-    return network, tiny.randomize(network.init(jax.random.key(1)), seed=5)
+    return network, tiny.params(network.config)
 
 
 def brute_force(network, params, prompt, *, alpha: float) -> list[tuple[float, list[int]]]:
@@ -56,7 +56,7 @@ def test_enough_beams_find_what_brute_force_finds(alpha):
 @pytest.mark.parametrize("name", ["t5_1_0", "prefix_lm", "gpt2"])
 def test_rows_do_not_depend_on_their_neighbours(name):
     network = Network(tiny.CONFIGS[name])
-    params = tiny.randomize(network.init(jax.random.key(1)), seed=2)
+    params = tiny.params(network.config)
     decoding = Decoding(eos_id=EOS, max_tokens=5, beams=3)
     texts = [[5, 9, 3], [7, 7], [30, 4, 4, 8]]
     together = generate.generate(network, params, texts, decoding=decoding, start_id=0)
@@ -66,7 +66,7 @@ def test_rows_do_not_depend_on_their_neighbours(name):
 
 def test_one_beam_is_greedy():
     network = Network(tiny.CONFIGS["gpt2"])
-    params = tiny.randomize(network.init(jax.random.key(1)), seed=2)
+    params = tiny.params(network.config)
     batch = prompts.generation_batch(network, [[5, 9, 3], [7]], start_id=None, rows_in_all=2, length=8)
     decoding = Decoding(eos_id=EOS, max_tokens=6)
     greedy = generate.generate_tokens(network, params, batch, decoding=decoding, key=jax.random.key(0))
@@ -76,7 +76,7 @@ def test_one_beam_is_greedy():
 
 def test_a_row_without_end_holds_its_live_texts():
     network = Network(tiny.CONFIGS["t5_1_0"])
-    params = tiny.randomize(network.init(jax.random.key(1)), seed=2)
+    params = tiny.params(network.config)
     batch = prompts.generation_batch(network, [[5, 9, 3]], start_id=0, rows_in_all=1, length=16)
     found = beam.beam_search(network, params, batch, decoding=Decoding(eos_id=None, max_tokens=3, beams=2))
     assert np.isfinite(found.scores).all() and found.scores[0, 0] >= found.scores[0, 1]

@@ -116,7 +116,8 @@ def test_peaks():
     assert flops.peak_flops(Device("TPU v5")) == 459e12
     assert flops.peak_flops(Device("NVIDIA H100 80GB HBM3")) == 989e12
     assert flops.peak_flops(Device("cpu")) is None
-    assert 1e8 < flops.measured_peak_flops(size=64, repeats=1) < 1e14
+    # The fastest of many: one product alone may be interrupted for longer than it takes.
+    assert 1e8 < flops.measured_peak_flops(size=128, repeats=50) < 1e14
 
 
 def test_a_batch_without_tokens_is_refused():
