@@ -129,7 +129,8 @@ def add_objectives(name: str, source: seqio.DataSource, *, field: str = "text") 
         add_task(
             f"{name}_{suffix}",
             source,
-            output_features={made: feature() for made in corruption.makes},
+            # The ends of documents are in causal text already; a piece may be cut in the middle of one.
+            output_features={made: feature(add_eos=not isinstance(corruption, CausalLM)) for made in corruption.makes},
             preprocessors=[
                 functools.partial(seqio.preprocessors.rekey, key_map={"targets": field}),
                 functools.partial(preprocessors.tokenize, copy_pretokenized=False),

@@ -29,7 +29,7 @@ from t2t.train import processes
 from t2t.vocabulary import Vocabulary
 
 PACKAGES = (
-    "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "grain", "seqio", "tensorflow", "sentencepiece",
+    "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "seqio", "tensorflow", "sentencepiece",
     "tokenizers",
 )  # fmt: skip
 """Packages whose versions a run records."""
