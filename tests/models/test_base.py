@@ -248,7 +248,7 @@ def test_sharded_parameters_and_activations_give_the_same_logits():
     rules = (("batch", "data"), ("mlp", "tensor"), ("embed", None))
     with jax.set_mesh(mesh), nn.logical_axis_rules(rules):
         specs = jax.tree.map(
-            lambda names: nn.logical_to_mesh_axes(names, rules), network.logical_axes(), is_leaf=is_axes
+            lambda names: nn.logical_to_mesh_axes(names, rules), network.logical_axes(), is_leaf=_is_axes
         )
         shardings = jax.tree.map(lambda spec: jax.sharding.NamedSharding(mesh, spec), specs)
         sharded = jax.device_put(params, shardings)
