@@ -5,7 +5,7 @@ Paper: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified 
     arXiv:1910.10683, with the gated feed-forward layers of T5 1.1 (Shazeer, "GLU Variants Improve Transformer",
     arXiv:2002.05202).
 Hardware and time: 2 CPU cores, 4 minutes.
-Expected: the loss falls from 8 to below 5. A vocabulary of 3,000 ids is trained on the same text first.
+Expected: the loss falls from 7.8 to below 5 (on held-out text 4.95). A vocabulary of 3,000 ids is trained on the same text first.
 Command: t2t train quickstart, then t2t train finetune/quickstart; bash launch/quickstart.sh does both and more.
 """
 
@@ -13,7 +13,7 @@ from t2t.config import Checkpoint, Data, Evaluate, Experiment, Train
 from t2t.families import t5
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.objectives.language_modeling import LanguageModeling
-from t2t.train.optimizer import AdamW, Linear
+from t2t.train.optimizer import Adafactor, Linear
 
 VOCABULARY_SIZE = 3000
 
@@ -47,8 +47,8 @@ def get_config() -> Experiment:
             batch_size=32,
         ),
         objective=LanguageModeling(),
-        optimizer=AdamW(learning_rate=Linear(peak=2e-3, warmup_steps=50), b2=0.98, clip_norm=1.0),
-        train=Train(steps=300, log_every=10),
-        evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=300, batch_size=64, max_examples=256),
-        checkpoint=Checkpoint(every=300, keep=1),
+        optimizer=Adafactor(learning_rate=Linear(peak=0.02, warmup_steps=10)),
+        train=Train(steps=150, log_every=10),
+        evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=150, batch_size=64, max_examples=256),
+        checkpoint=Checkpoint(every=150, keep=1),
     )

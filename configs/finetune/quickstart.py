@@ -6,15 +6,15 @@
 
 Reproduces: T5's multi-task fine-tuning in miniature (arXiv:1910.10683, sections 2.4 and 3.5.2).
 Hardware and time: 2 CPU cores, 4 minutes.
-Expected, on held-out documents: accuracies of about 30, 60 and 30 %; always answering the commonest class gives 9, 45
-    and 8 %.
+Expected, on held-out documents: accuracies of about 67, 70 and 16 %; always answering the commonest class gives 10, 35
+    and 7 %.
 Command: t2t train quickstart, then t2t train finetune/quickstart.
 """
 
 from configs import quickstart
 from t2t.config import Checkpoint, Data, Evaluate, Experiment, Train
 from t2t.objectives.language_modeling import LanguageModeling
-from t2t.train.optimizer import AdamW, Linear
+from t2t.train.optimizer import Adafactor, Linear
 
 
 def get_config() -> Experiment:
@@ -30,8 +30,8 @@ def get_config() -> Experiment:
             batch_size=24,
         ),
         objective=LanguageModeling(),
-        optimizer=AdamW(learning_rate=Linear(peak=1e-3, warmup_steps=30), b2=0.98, weight_decay=0.01, clip_norm=1.0),
-        train=Train(steps=500, log_every=20),
-        evaluate=Evaluate(tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=500, batch_size=64),
-        checkpoint=Checkpoint(every=250, keep=1),
+        optimizer=Adafactor(learning_rate=Linear(peak=0.01, warmup_steps=10)),
+        train=Train(steps=240, log_every=20),
+        evaluate=Evaluate(tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=240, batch_size=64),
+        checkpoint=Checkpoint(every=120, keep=1),
     )
