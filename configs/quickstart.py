@@ -49,7 +49,7 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(),
         optimizer=Adafactor(learning_rate=Linear(peak=0.02, warmup_steps=10)),
-        train=Train(steps=150, log_every=10),
-        evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=150, batch_size=64, max_examples=256),
-        checkpoint=Checkpoint(every=150, keep=1),
+        train=Train(steps=120, log_every=10),
+        evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=120, batch_size=64, max_examples=256),
+        checkpoint=Checkpoint(every=120, keep=1),
     )

@@ -31,7 +31,7 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(),
         optimizer=Adafactor(learning_rate=Linear(peak=0.01, warmup_steps=10)),
-        train=Train(steps=240, log_every=20),
-        evaluate=Evaluate(tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=240, batch_size=64),
-        checkpoint=Checkpoint(every=120, keep=1),
+        train=Train(steps=200, log_every=20),
+        evaluate=Evaluate(tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=200, batch_size=64, max_examples=256),
+        checkpoint=Checkpoint(every=100, keep=1),
     )

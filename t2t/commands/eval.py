@@ -80,7 +80,7 @@ def _evaluate(
     with arguments_lib.status() as say:
         evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
         results = evaluator(params, _step_of(opened.path), directory=_find_output(source, options))
-    return results, {name: evaluate.baseline(experiment, name) for name in results}
+    return results, {name: evaluate.baseline(experiment, name, options.split) for name in results}
 
 
 def _find_parameters(experiment: Experiment, source: Source, options: Options) -> pathlib.Path:

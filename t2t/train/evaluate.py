@@ -84,7 +84,8 @@ class Evaluator:
             predicted, generated = self.predictions(params, held_out)
             values |= predicted
             if directory is not None and processes.is_first():
-                _write(directory / name, step, self._split, values, generated, baseline(self._pieces.experiment, name))
+                nothing_learned = baseline(self._pieces.experiment, name, self._split)
+                _write(directory / name, step, self._split, values, generated, nothing_learned)
             results[name] = values
         return results
 
@@ -193,14 +194,14 @@ class Evaluator:
             raise StoppedError(doing)
 
 
-def baseline(experiment: Experiment, task: str) -> Values | None:
-    """What a predictor that has learned nothing reaches, if a module of tasks offers `baseline(task)` for it."""
+def baseline(experiment: Experiment, task: str, split: str) -> Values | None:
+    """What a predictor that has learned nothing reaches, if a module of tasks offers `baseline(task, split)` for it."""
     for module in experiment.data.modules:
         offer = getattr(sys.modules.get(module), "baseline", None)
         if offer is None:
             continue
         try:
-            return offer(task)
+            return offer(task, split)
         except ValueError as error:
             log.debug("%s", error)
     return None
