@@ -32,6 +32,8 @@ def get_config() -> Experiment:
         objective=LanguageModeling(),
         optimizer=Adafactor(learning_rate=Linear(peak=0.01, warmup_steps=10)),
         train=Train(steps=200, log_every=20),
-        evaluate=Evaluate(tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=200, batch_size=64, max_examples=256),
+        evaluate=Evaluate(
+            tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=200, batch_size=64, max_examples=256
+        ),
         checkpoint=Checkpoint(every=100, keep=1),
     )
