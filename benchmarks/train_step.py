@@ -98,7 +98,15 @@ def prepare_transformers(model: str):
     tokens = torch.from_numpy(random_tokens(work["batch"], work["encoder"])).long()
     if model == "t5-small":
         config = transformers.T5Config(
-            vocab_size=32128, d_model=512, d_ff=2048, num_layers=6, num_heads=8, d_kv=64, dropout_rate=0.1
+            vocab_size=32128,
+            d_model=512,
+            d_ff=2048,
+            num_layers=6,
+            num_heads=8,
+            d_kv=64,
+            dropout_rate=0.1,
+            pad_token_id=0,
+            decoder_start_token_id=0,
         )
         network = transformers.T5ForConditionalGeneration(config)
         labels = torch.from_numpy(random_tokens(work["batch"], work["decoder"])).long()

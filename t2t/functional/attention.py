@@ -4,13 +4,12 @@ This layout keeps each head's matrix contiguous, so both products are plain batc
 come a third faster than from [batch, length, heads, head_dim].
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Key
 
-from t2t.functional import gradients
+from t2t.functional import dropout, gradients
 
 MASKED_SCORE = float(np.finfo(np.float32).min)
 """Score of a pair that may not attend: finite, so a row without any allowed pair is uniform instead of NaN."""
@@ -55,11 +54,31 @@ def attention_weights(
         scores = gradients.add_shared(scores, bias) if bias.shape[0] == 1 else scores + bias
     if mask is not None:
         scores = jnp.where(mask[:, None], scores, MASKED_SCORE)
-    return jax.nn.softmax(scores, axis=-1)
+    return gradients.softmax(scores)
 
 
-def weighted_values(weights: Float[Array, "B N T S"], value: Float[Array, "B G S H"]) -> Float[Array, "B N T H"]:
-    """Sums of the values, weighted per query: `out[b, n, t] = sum_s weights[b, n, t, s] value[b, g(n), s]`."""
+def weighted_values(
+    weights: Float[Array, "B N T S"],
+    value: Float[Array, "B G S H"],
+    *,
+    dropout_rate: float = 0.0,
+    key: Key[Array, ""] | None = None,
+) -> Float[Array, "B N T H"]:
+    """Sums of the values, weighted per query: `out[b, n, t] = sum_s weights[b, n, t, s] value[b, g(n), s]`.
+
+    With a key, weights are dropped first; the backward pass drops them again, so that only `weights` is stored.
+    """
+    if key is None or dropout_rate == 0.0:
+        return _weighted_values(weights, value)
+
+    @gradients.recomputed
+    def drop_and_sum(weights: Array, value: Array) -> Array:
+        return _weighted_values(dropout.dropout(weights, rate=dropout_rate, key=key), value)
+
+    return drop_and_sum(weights, value)
+
+
+def _weighted_values(weights: Array, value: Array) -> Array:
     batch, num_heads, length, _ = weights.shape
     _, num_kv_heads, key_length, head_dim = value.shape
     weights_BGTS = weights.astype(value.dtype).reshape(

@@ -1,7 +1,11 @@
-"""Operations whose gradients XLA's CPU backend would compute slowly if left to itself.
+"""Operations whose gradients would be slow or store too much if left to JAX and XLA's CPU backend.
 
-Values and gradients are those of the plain operations; on accelerators they are the plain operations.
+Values and gradients are those of the plain operations.
 """
+
+import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +14,19 @@ from jaxtyping import Float
 
 LINEAR = "linear"
 """Name of the results of `linear` for rematerialisation policies, which cannot see a product behind its own rule."""
+
+
+def recomputed(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Decorates a cheap function of arrays, with settings as keywords.
+
+    Its gradient stores the arrays given and computes what it needs of the rest again.
+    """
+
+    @functools.wraps(function)
+    def call(*arrays: Any, **settings: Any) -> Array:
+        return jax.checkpoint(functools.partial(function, **settings), prevent_cse=False)(*arrays)
+
+    return call
 
 
 @jax.custom_vjp
@@ -68,3 +85,15 @@ def _sum_one_by_one(x: Array) -> Array:
 
 
 add_shared.defvjp(_add_shared, _add_shared_gradients)
+
+
+@jax.custom_jvp
+def softmax(x: Float[Array, "*axes S"]) -> Float[Array, "*axes S"]:
+    """Softmax over the last axis; its gradient needs the result alone, where that of `jax.nn.softmax` keeps more."""
+    return jax.nn.softmax(x, axis=-1)
+
+
+@softmax.defjvp
+def _softmax_gradients(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    weights, tangent = softmax(*primals), tangents[0]
+    return weights, weights * (tangent - jnp.sum(weights * tangent, axis=-1, keepdims=True))

@@ -1,11 +1,17 @@
-"""Normalisation over the last axis, with statistics in float32 whatever the dtype of the input."""
+"""Normalisation over the last axis, with statistics in float32 whatever the dtype of the input.
+
+The backward pass computes the statistics again: only the input is stored for it.
+"""
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from t2t.functional import gradients
 
+
+@gradients.recomputed
 def rms_norm(x: Float[Array, "*axes D"], scale: Float[Array, " D"], *, eps: float) -> Float[Array, "*axes D"]:
     """`x / sqrt(mean(x**2) + eps) * scale`: neither mean nor bias, as in T5.
 
@@ -16,6 +22,7 @@ def rms_norm(x: Float[Array, "*axes D"], scale: Float[Array, " D"], *, eps: floa
     return (x32 * inverse).astype(x.dtype) * _broadcast(scale, x)
 
 
+@gradients.recomputed
 def layer_norm(
     x: Float[Array, "*axes D"], scale: Float[Array, " D"], bias: Float[Array, " D"] | None, *, eps: float
 ) -> Float[Array, "*axes D"]:

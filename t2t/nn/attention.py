@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float
 from t2t.functional import attention
 from t2t.nn import checks, projection
 from t2t.nn.cache import KeysValues
-from t2t.nn.dropout import Dropout
 
 ExtraScores = Callable[[Array, Array], Array]
 """The second hook of position schemes: scores [B, N, T, S] from query and key, added to the products."""
@@ -98,7 +97,6 @@ class Attention(nn.Module):
             dtype=self.dtype,
             param_dtype=self.param_dtype,
         )
-        self.dropout = Dropout(config.dropout)
 
     def _projection(self, num_heads: int, axis: str, *, std: float | None) -> projection.Projection:
         return projection.Projection(
@@ -131,8 +129,13 @@ class Attention(nn.Module):
         if extra_scores is not None:
             scores_BNTS = scores_BNTS + extra_scores(query_BNTH, read.key)
         weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
-        weights_BNTS = self.dropout(weights_BNTS.astype(self.dtype), deterministic=deterministic)
-        mixed_BNTH = attention.weighted_values(weights_BNTS, read.value)
+        rate = 0.0 if deterministic else self.config.dropout
+        mixed_BNTH = attention.weighted_values(
+            weights_BNTS.astype(self.dtype),
+            read.value,
+            dropout_rate=rate,
+            key=self.make_rng("dropout") if rate else None,
+        )
         mixed_BNTH = nn.with_logical_constraint(mixed_BNTH, ("batch", "heads", "length", "head"))
         kernel_NHD, bias_D = self.out()
         out_BTD = jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD)

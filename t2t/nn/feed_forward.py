@@ -21,9 +21,9 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
-    "gelu": functools.partial(jax.nn.gelu, approximate=False),
-    "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),
-    "silu": jax.nn.silu,
+    "gelu": gradients.recomputed(functools.partial(jax.nn.gelu, approximate=False)),
+    "gelu_tanh": gradients.recomputed(functools.partial(jax.nn.gelu, approximate=True)),
+    "silu": gradients.recomputed(jax.nn.silu),
 }
 
 
