@@ -16,6 +16,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import traverse_util
 
 from t2t import config as config_lib
 from t2t import heads, types
@@ -280,7 +281,7 @@ def load(
     bare_prompts = hugging_face and isinstance(source.config, DecoderConfig)
     return Model(
         config=source.config,
-        params=_nested(leaves),
+        params=traverse_util.unflatten_dict(leaves, sep="/"),
         vocabulary=vocabulary,
         dtype=dtype,
         start_id=None if bare_prompts else _start_id(source.config, vocabulary),
@@ -315,17 +316,6 @@ def _placed(shapes: Any) -> dict[str, jax.ShapeDtypeStruct]:
     from t2t.train import trees  # noqa: PLC0415
 
     return trees.by_path(shapes)
-
-
-def _nested(leaves: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for path, leaf in leaves.items():
-        *parents, last = path.split("/")
-        node = nested
-        for name in parents:
-            node = node.setdefault(name, {})
-        node[last] = leaf
-    return nested
 
 
 def _about(path: Path, kind: str) -> dict[str, Any]:

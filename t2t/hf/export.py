@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from flax import traverse_util
 
 from t2t import families
 from t2t import vocabulary as vocabularies
@@ -90,7 +91,7 @@ def export(
     texts["README.md"] = cards.render(
         card or cards.Card(name=directory.resolve().name),
         architecture=architecture,
-        parameters=sum(math.prod(np.shape(leaf)) for leaf in table.flatten(params).values()),
+        parameters=sum(math.prod(np.shape(leaf)) for leaf in traverse_util.flatten_dict(params, sep="/").values()),
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
@@ -103,7 +104,7 @@ def export(
 
 def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> list[files.Tensor]:
     """What to write, in an order in which every parameter is asked for without a pause."""
-    leaves = table.flatten(params)
+    leaves = traverse_util.flatten_dict(params, sep="/")
     expected = {slot.path for binding in bindings for slot in binding.slots}
     if set(leaves) != expected:
         raise ValueError(

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from flax import traverse_util
 
 from t2t import families, heads
 from t2t.hf import config_map, files, table
@@ -63,10 +64,10 @@ class HuggingFaceCheckpoint:
         if self.fresh:
             drawn = jax.jit(self._draw)(jax.random.key(seed))
             leaves |= {path: np.asarray(leaf, files.DTYPES[dtype]) for path, leaf in drawn.items()}
-        return table.unflatten(leaves)
+        return traverse_util.unflatten_dict(leaves, sep="/")
 
     def _draw(self, key: jax.Array) -> dict[str, jax.Array]:
-        drawn = table.flatten(base.Network(self.config).init(key))
+        drawn = traverse_util.flatten_dict(base.Network(self.config).init(key), sep="/")
         return {path: drawn[path] for path in self.fresh}
 
 
@@ -105,7 +106,8 @@ def open_directory(
     config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
     if head is not None:
         config = family.with_head(config, head)
-    shapes = {path: tuple(leaf.shape) for path, leaf in table.flatten(base.Network(config).shapes()).items()}
+    leaves = traverse_util.flatten_dict(base.Network(config).shapes(), sep="/")
+    shapes = {path: tuple(leaf.shape) for path, leaf in leaves.items()}
     bindings = family.table.bind(shapes, base=has_base)
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))

@@ -18,7 +18,6 @@ import fnmatch
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -265,32 +264,3 @@ def blocks(shapes: Mapping[str, Shape], stack: str) -> list[tuple[str, int | Non
     repeats = sizes[pattern[0]] if pattern else 0
     scanned: list[tuple[str, int | None]] = [(name, k) for k in range(repeats) for name in pattern]
     return [(name, None) for name in named("prefix")] + scanned + [(name, None) for name in named("suffix")]
-
-
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Leaves of a tree of dictionaries by path.
-
-    >>> flatten({"a": {"b": 1}, "c": 2})
-    {'a/b': 1, 'c': 2}
-    """
-    leaves: dict[str, Any] = {}
-    for name, value in tree.items():
-        path = f"{prefix}{name}"
-        leaves |= flatten(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
-    return leaves
-
-
-def unflatten(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    """The tree of dictionaries whose leaves have these paths.
-
-    >>> unflatten({"a/b": 1, "c": 2})
-    {'a': {'b': 1}, 'c': 2}
-    """
-    tree: dict[str, Any] = {}
-    for path, value in leaves.items():
-        *above, name = path.split("/")
-        node = tree
-        for part in above:
-            node = node.setdefault(part, {})
-        node[name] = value
-    return tree

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import safetensors
+from flax import traverse_util
 
 from t2t import config as config_lib
 from t2t import sharding
@@ -93,7 +94,8 @@ def load_params(source: Source, pieces: Pieces) -> dict[str, Any]:
         log.info("%s of %s have no place in the model and are left out", ", ".join(unused), source.path)
     fresh = trees.by_path(fresh_params(pieces)["model"]) if missing else {}
     params = {path: fresh[path] for path in missing} | dict(source.leaves(asked))
-    return {"model": trees.from_nested(_nest(params), like=pieces.state.params["model"])}
+    nested = traverse_util.unflatten_dict(params, sep="/")
+    return {"model": trees.from_nested(nested, like=pieces.state.params["model"])}
 
 
 def fresh_params(pieces: Pieces) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _open_checkpoint(path: Path, content: dict[str, Any]) -> Source:
     shapes = trees.by_path(store.shapes(step)["params"]["model"])
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
-        like = {"params": {"model": _nest(asked)}}
+        like = {"params": {"model": traverse_util.unflatten_dict(asked, sep="/")}}
         yield from trees.by_path(store.restore(step, like=like, subset=True).state["params"]["model"]).items()
 
     return Source(
@@ -213,14 +215,3 @@ def _place(value: np.ndarray, leaf: jax.ShapeDtypeStruct) -> jax.Array:
     if leaf.sharding is None:
         return jax.numpy.asarray(value)
     return jax.make_array_from_callback(value.shape, leaf.sharding, lambda index: value[index])
-
-
-def _nest(leaves: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for path, leaf in leaves.items():
-        *parents, last = path.split("/")
-        node = nested
-        for name in parents:
-            node = node.setdefault(name, {})
-        node[last] = leaf
-    return nested

@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 import safetensors.numpy
+from flax import traverse_util
 
 from t2t import vocabulary as vocabularies
 from t2t.families import t5
-from t2t.hf import config_map, export, files, table
+from t2t.hf import config_map, export, files
 from tests.hf import tiny
 
 
@@ -180,8 +181,9 @@ def test_parameters_are_read_one_at_a_time(tmp_path):
         def __del__(self):
             held.discard(self.path)
 
-    leaves = {path: Leaf(path, array) for path, array in table.flatten(tiny.params(tiny.BERT)).items()}
-    export.export(tmp_path, config=tiny.BERT, params=table.unflatten(leaves))
+    arrays = traverse_util.flatten_dict(tiny.params(tiny.BERT), sep="/")
+    leaves = {path: Leaf(path, array) for path, array in arrays.items()}
+    export.export(tmp_path, config=tiny.BERT, params=traverse_util.unflatten_dict(leaves, sep="/"))
     assert most <= 2
 
 

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import traverse_util
 
-from t2t.hf import export, load, table
+from t2t.hf import export, load
 from t2t.models import base
 from tests.hf import oracle
 
@@ -49,14 +50,14 @@ def test_export_opens_in_transformers_and_computes_the_same(case, theirs, tmp_pa
     import transformers
 
     _, config, params = theirs
-    leaves = table.flatten(params)
+    leaves = traverse_util.flatten_dict(params, sep="/")
     keys = jax.random.split(jax.random.key(1), len(leaves))
     # Near 1 for norms, which is also a fine value for everything else.
     drawn = {
         p: np.asarray(jax.random.normal(k, v.shape)) * 0.3 + (p.endswith("scale"))
         for k, (p, v) in zip(keys, leaves.items(), strict=True)
     }
-    params = table.unflatten(drawn)
+    params = traverse_util.unflatten_dict(drawn, sep="/")
     export.export(tmp_path, config=config, params=params)
     architecture = getattr(transformers, case.architecture)
     model, info = architecture.from_pretrained(tmp_path, output_loading_info=True, attn_implementation="eager")

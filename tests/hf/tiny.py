@@ -4,10 +4,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from flax import traverse_util
 
 from t2t import heads
 from t2t.families import bert, gpt, gpt2, t5
-from t2t.hf import table
 from t2t.models import base
 
 BERT = bert.bert(num_layers=2, d_model=12, num_heads=3, d_ff=7, vocab_size=11, max_positions=9)
@@ -24,8 +24,9 @@ ALL = {"bert": BERT, "masked": MASKED, "pretraining": PRETRAINING, "gpt2": GPT2,
 def params(config: Any, seed: int = 0) -> dict[str, Any]:
     """Parameters of a model, each value different from every other."""
     rng = np.random.default_rng(seed)
-    shapes = table.flatten(base.Network(config).shapes())
-    return table.unflatten({path: rng.normal(size=leaf.shape).astype(np.float32) for path, leaf in shapes.items()})
+    shapes = traverse_util.flatten_dict(base.Network(config).shapes(), sep="/")
+    leaves = {path: rng.normal(size=leaf.shape).astype(np.float32) for path, leaf in shapes.items()}
+    return traverse_util.unflatten_dict(leaves, sep="/")
 
 
 def assert_trees_equal(found: Any, expected: Any) -> None:
