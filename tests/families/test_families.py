@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import traverse_util
 
 import t2t
 from t2t import families, heads
-from t2t.hf import config_map, export, load, table
+from t2t.hf import config_map, export, load
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -49,10 +50,10 @@ DRAWN = jax.random.key(3)
 
 def drawn_params(config: Any) -> Any:
     """Parameters of which none is 0 or 1, biases and norms included."""
-    leaves = table.flatten(base.Network(config).shapes())
+    leaves = traverse_util.flatten_dict(base.Network(config).shapes(), sep="/")
     keys = jax.random.split(DRAWN, len(leaves))
     drawn = {p: 0.3 * jax.random.normal(k, v.shape) for k, (p, v) in zip(keys, leaves.items(), strict=True)}
-    return table.unflatten({p: v + p.endswith("scale") for p, v in drawn.items()})
+    return traverse_util.unflatten_dict({p: v + p.endswith("scale") for p, v in drawn.items()}, sep="/")
 
 
 LENGTH = 13

@@ -1,0 +1,42 @@
+"""A tiny T5 with weights recorded from T5X generates T5X's texts with T5X's scores."""
+
+import jax
+import numpy as np
+import pytest
+
+from t2t.decode import beam, generate, prompts, score
+from t2t.decode.decoding import Decoding
+from t2t.models.base import Network
+from tests.models import t5x_names, t5x_tiny
+
+
+@pytest.fixture
+def golden():
+    recorded = t5x_tiny.recorded("tiny_t5_1_0.npz")
+    network = Network(t5x_tiny.t5())
+    params = t5x_names.encoder_decoder_params(t5x_names.arrays_under(recorded, "param"))
+    rows = [[int(token) for token in row if token] for row in recorded["batch/encoder_input_tokens"]]
+    batch = prompts.generation_batch(network, rows, start_id=0, rows_in_all=len(rows), length=12)
+    with jax.default_matmul_precision("highest"):
+        yield recorded, network, params, batch
+
+
+def test_greedy(golden):
+    recorded, network, params, batch = golden
+    decoding = Decoding(eos_id=1, max_tokens=8)
+    found = generate.generate_tokens(network, params, batch, decoding=decoding, key=jax.random.key(0))
+    np.testing.assert_array_equal(found.tokens, recorded["greedy"][:, 0])
+    np.testing.assert_allclose(found.log_probabilities, recorded["greedy_scores"][:, 0], atol=1e-4)
+
+
+def test_four_beams(golden):
+    recorded, network, params, batch = golden
+    found = beam.beam_search(network, params, batch, decoding=Decoding(eos_id=1, max_tokens=8, beams=4))
+    np.testing.assert_array_equal(found.tokens, recorded["beam4"][:, ::-1])
+    np.testing.assert_allclose(found.scores, recorded["beam4_scores"][:, ::-1], atol=1e-4)
+
+
+def test_scores_of_given_texts(golden):
+    recorded, network, params, _ = golden
+    scores = score.score_tokens(network, params, t5x_tiny.batch(recorded, "batch"))
+    np.testing.assert_allclose(scores.sum(axis=1), recorded["score"], atol=1e-4)

@@ -1,0 +1,34 @@
+"""Published sizes, freshly drawn, predict about as badly as the uniform distribution, not worse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t
+from t2t import heads
+from t2t.models import base
+
+QUICK = ("t5-small", "google/t5-v1_1-small", "bert-base-uncased", "openai-gpt", "gpt2")
+LARGEST = 1_100_000_000
+"""Parameters that fit this test's memory, in float32 and twice while they are drawn."""
+
+
+def published() -> list:
+    quick = [pytest.param(name, marks=pytest.mark.slow) for name in QUICK]
+    return quick + [pytest.param(name, marks=pytest.mark.nightly) for name in t2t.presets() if name not in QUICK]
+
+
+@pytest.mark.parametrize("name", published())
+def test_published_sizes_start_near_the_uniform_distribution(name):
+    head = heads.MaskedLM() if "bert" in name else None
+    network = base.Network(t2t.preset(name, head=head))
+    if t2t.count_parameters(network.config) > LARGEST:
+        pytest.skip("too large to draw here")
+    vocab_size = network.config.vocab_size
+    tokens = jnp.asarray(np.random.default_rng(0).integers(1, vocab_size, (2, 32), np.int32))
+    batch = {f"{side}_input_tokens": tokens for side in ("encoder", "decoder")}
+    params = jax.jit(network.init)(jax.random.key(0))
+    logits = jax.jit(lambda params: network.apply(params, batch).logits)(params)
+    loss = -jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[..., None], axis=-1).mean()
+    assert abs(float(loss) - np.log(vocab_size)) < 1.5
