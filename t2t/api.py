@@ -217,11 +217,15 @@ class Model:
         return self.vocabulary
 
     def _inputs(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of inputs: with the end token where a task ends its inputs with one, bare for causal decoders."""
+        """Token ids of inputs, with the end token where a task ends its inputs with one.
+
+        The prompts of a causal decoder are bare, unless it was trained on pairs of inputs and targets.
+        """
         vocabulary = self._vocabulary()
         rows = vocabulary.encode_batch(texts)
         causal = isinstance(self.config, DecoderConfig) and not self.config.prefix_attention
-        if causal or vocabulary.eos_id is None:
+        pairs = "experiment" in self.about and "inputs" in self.about["experiment"]["data"]["lengths"]
+        if (causal and not pairs) or vocabulary.eos_id is None:
             return rows
         # The empty input of a prefix-LM stays empty: it is a text without a prefix.
         return [[*row, vocabulary.eos_id] if row or not isinstance(self.config, DecoderConfig) else [] for row in rows]

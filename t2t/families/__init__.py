@@ -11,8 +11,6 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
-from flax import traverse_util
-
 from t2t import heads
 from t2t.hf import config_map, table
 from t2t.models import base
@@ -66,8 +64,7 @@ def with_dropout(config: Any, rate: float) -> Any:
 
 def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
     """The tensors of a model as transformers' class for it names them."""
-    leaves = traverse_util.flatten_dict(base.Network(config).shapes(), sep="/")
-    shapes = {path: tuple(leaf.shape) for path, leaf in leaves.items()}
+    shapes = base.Network(config).shapes_by_path()
     return family.table.bind(shapes, base=config.head is not None)
 
 

@@ -106,8 +106,7 @@ def open_directory(
     config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
     if head is not None:
         config = family.with_head(config, head)
-    leaves = traverse_util.flatten_dict(base.Network(config).shapes(), sep="/")
-    shapes = {path: tuple(leaf.shape) for path, leaf in leaves.items()}
+    shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base)
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax import traverse_util
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -96,6 +97,11 @@ class Network:
     def shapes(self) -> Params:
         """Shape and dtype of every parameter; allocates nothing."""
         return jax.eval_shape(self.init, jax.random.key(0))
+
+    def shapes_by_path(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every parameter by its path, such as `decoder/final_norm/scale`."""
+        leaves = traverse_util.flatten_dict(self.shapes(), sep="/")
+        return {path: tuple(leaf.shape) for path, leaf in leaves.items()}
 
     def logical_axes(self) -> Params:
         """The logical axis names of every parameter, as tuples in the structure of the parameters."""

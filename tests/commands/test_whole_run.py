@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import t2t
 from t2t import cli
 
 pytestmark = pytest.mark.slow
@@ -30,6 +31,13 @@ def get_config():
         checkpoint=Checkpoint(every=2),
     )
 '''
+
+CAUSAL = (
+    CONFIG.replace("families import t5", "families import gpt2")
+    .replace("t5.t5(num_layers=1", "gpt2.gpt2(max_positions=32, num_layers=1")
+    .replace("head_dim=4, d_ff=16, ", "")
+    .replace('"lower"', '"causal"', 1)
+)
 
 TASKS = '''"""Words to lower case."""
 
@@ -57,8 +65,8 @@ registry.add_text_to_text(
 def here(tmp_path_factory) -> pathlib.Path:
     """A working directory with a config, its tasks and a trained run in runs/lower."""
     directory = tmp_path_factory.mktemp("here")
-    for name, text in (("configs/lower.py", CONFIG), ("tasks/letters.py", TASKS)):
-        (directory / name).parent.mkdir()
+    for name, text in (("configs/lower.py", CONFIG), ("configs/causal.py", CAUSAL), ("tasks/letters.py", TASKS)):
+        (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
@@ -169,3 +177,11 @@ def test_a_vocabulary_is_trained_on_files(here, capsys):
     assert "too large for this text" in capsys.readouterr().err
     assert cli.main(["vocab", "train", "--size", "130", "--output", "voc"]) == 2
     assert cli.main(["train", "lower", "--name", "spm", "--vocabulary", "voc", "--train.steps", "2"]) == 0
+
+
+def test_a_causal_decoder_generates_from_the_prompts_it_was_evaluated_on(here):
+    assert cli.main(["train", "causal"]) == 0
+    (file,) = (here / "runs" / "causal").glob("eval/lower/*predictions.jsonl")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    model = t2t.load("runs/causal")
+    assert model.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]
