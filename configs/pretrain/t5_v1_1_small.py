@@ -5,7 +5,7 @@ Paper: Shazeer, "GLU Variants Improve Transformer", arXiv:2002.05202, and releas
     google-research/text-to-text-transfer-transformer; batch and steps of the public checkpoints.
 Data: c4/en prepared by TFDS (tasks/c4.py) and T5's SentencePiece vocabulary.
 Hardware and time: not run at full length yet. A trillion tokens of inputs at 4.6e8 floating-point operations each are
-    5e20: about a week on 64 TPU v4 chips at a tenth of their peak (a model this small does not fill them).
+    5e20: about three days on 64 TPU v4 chips at a tenth of their peak (a model this small does not fill them).
 Expected: a validation loss of about 2 on span corruption, a little below T5-small's.
 Command: t2t train pretrain/t5_v1_1_small --vocabulary PATH
 """

@@ -15,10 +15,7 @@ from t2t import __version__, finding
 from t2t.commands import arguments as arguments_lib
 
 EXTRAS = {
-    "hf": "download from the Hugging Face Hub",
     "metrics": "BLEU, ROUGE, F1 and correlations",
-    "track": "Weights & Biases",
-    "plan": "compile for TPU pods without one",
     "tpu": "train on TPUs",
     "cuda": "train on NVIDIA GPUs",
     "test": "run the tests",

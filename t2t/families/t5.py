@@ -9,7 +9,8 @@ Reference: Raffel et al., Exploring the Limits of Transfer Learning with a Unifi
 arXiv:1910.10683; released_checkpoints.md of google-research/text-to-text-transfer-transformer for 1.1.
 
 Differs: presets of 1.1 have dropout 0, the value of pretraining; the authors recommend 0.1 for fine-tuning, which is
-also what the published config.json says (`families.with_dropout(config, 0.1)`).
+also what the published config.json says (`families.with_dropout(config, 0.1)`). Every value is dropped by itself, as in
+transformers; the authors' code drops one choice for all positions of a row.
 """
 
 import dataclasses
