@@ -2,8 +2,8 @@
 
 Three kinds share one interface, `Vocabulary`: bytes (`ByteVocabulary`), SentencePiece models
 (`SentencePieceVocabulary`) and what the tokenizers library reads (`TokenizerVocabulary`: tokenizer.json, BERT's
-vocab.txt, GPT-2's vocab.json with merges.txt). `Vocabulary.load` recognises what a path holds; `train_sentencepiece`
-makes a new one. Special ids come from the vocabulary object and are never computed from its size.
+vocab.txt, vocab.json with merges.txt of GPT, GPT-2 and RoBERTa). `Vocabulary.load` recognises what a path holds;
+`train_sentencepiece` makes a new one. Special ids come from the vocabulary object and are never computed from its size.
 """
 
 from t2t.vocabulary.base import Vocabulary, sentinel_name

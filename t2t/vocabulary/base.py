@@ -3,6 +3,7 @@
 import abc
 import functools
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -160,9 +161,13 @@ def roles(ids_by_piece: dict[str, int], names: dict[str, str] | None = None) -> 
 
 
 def sentinel_ids(ids_by_piece: dict[str, int]) -> tuple[int, ...]:
-    """Ids of <extra_id_0>, <extra_id_1>, ... as far as a vocabulary holds them without a gap."""
+    """Ids of <extra_id_0>, <extra_id_1>, ... as far as a vocabulary holds them without a gap.
+
+    >>> sentinel_ids({"<extra_id_0>": 9, "<extra_id_1>": 8, "<extra_id_3>": 6, "<extra_id_4>": 5})
+    (9, 8)
+    """
     numbered = {}
     for piece, token in ids_by_piece.items():
         if match := SENTINEL.fullmatch(piece):
             numbered[int(match[1])] = token
-    return tuple(numbered[k] for k in range(len(numbered)) if k in numbered)
+    return tuple(numbered[k] for k in itertools.takewhile(numbered.__contains__, itertools.count()))

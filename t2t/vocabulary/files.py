@@ -7,6 +7,10 @@ from t2t.vocabulary import base, byte_level, sentencepiece_model, tokenizers_lib
 
 FAIRSEQ_FILES = ("sentencepiece.bpe.model",)
 SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *FAIRSEQ_FILES)
+FILES = (
+    base.CONFIG_FILE, tokenizers_library.TokenizerVocabulary.FILE, *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt",
+)  # fmt: skip
+"""Files of a directory that hold a vocabulary, the most complete first; vocab.json with merges.txt beside it."""
 
 
 def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
@@ -15,20 +19,27 @@ def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
         raise FileNotFoundError(f"vocabulary {path} does not exist")
     if not path.is_dir():
         return _load_file(path, sentinels)
-    if (path / base.CONFIG_FILE).exists():
-        return _load_own(path)
-    names = _special_names(path)
-    models = [path / name for name in SENTENCEPIECE_FILES if (path / name).exists()]
-    tokenizer = path / tokenizers_library.TokenizerVocabulary.FILE
-    if models and (not tokenizer.exists() or sentencepiece_model.is_t5_layout(models[0].read_bytes())):
-        return _load_file(models[0], sentinels)
-    if tokenizer.exists():
-        return tokenizers_library.TokenizerVocabulary(tokenizer.read_text(encoding="utf-8"), names=names)
-    for name in ("vocab.json", "vocab.txt"):
-        if (path / name).exists():
-            return _load_file(path / name, sentinels)
-    known = (base.CONFIG_FILE, *SENTENCEPIECE_FILES, tokenizer.name, "vocab.json with merges.txt", "vocab.txt")
-    raise FileNotFoundError(f"{path} holds no vocabulary; looked for {', '.join(known)}")
+    found = _held(path)
+    if not found:
+        missing = f"{path / 'vocab.json'} needs merges.txt beside it; " if (path / "vocab.json").exists() else ""
+        known = ", ".join(FILES).replace("vocab.json", "vocab.json with merges.txt")
+        raise FileNotFoundError(f"{path} holds no vocabulary; {missing}looked for {known}")
+    first, *others = found
+    # T5's tokenizer.json puts a space after sentinels; its SentencePiece model is the truth.
+    if first.name == tokenizers_library.TokenizerVocabulary.FILE and others and others[0].name in SENTENCEPIECE_FILES:
+        first = others[0] if sentencepiece_model.is_t5_layout(others[0].read_bytes()) else first
+    return _load_file(first, sentinels)
+
+
+def holds(directory: Path) -> bool:
+    """Whether a directory has the files of a vocabulary; they are not read."""
+    return bool(_held(directory))
+
+
+def _held(directory: Path) -> list[Path]:
+    """The files of a directory that are a vocabulary each, the most complete first."""
+    found = [directory / name for name in FILES if (directory / name).exists()]
+    return [file for file in found if file.name != "vocab.json" or (directory / "merges.txt").exists()]
 
 
 def _load_own(directory: Path) -> base.Vocabulary:
@@ -56,7 +67,7 @@ def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
         return _load_own(path.parent)
     if path.name in ("vocab.json", "merges.txt"):
         return tokenizers_library.TokenizerVocabulary(
-            tokenizers_library.byte_level_bpe_definition(path.parent, names), names=names
+            tokenizers_library.bpe_definition(path.parent, names), names=names
         )
     if path.suffix == ".json":
         return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from t2t.vocabulary import base
 
+END_OF_WORD = "</w>"
+"""Ends the pieces that end a word in BPE that is not byte-level, such as GPT's."""
+
 
 class TokenizerVocabulary(base.Vocabulary):
     """A tokenizer of the tokenizers library, held as the text of its tokenizer.json."""
@@ -91,23 +94,53 @@ def wordpiece_definition(path: Path) -> str:
     return tokenizer.to_str()
 
 
-def byte_level_bpe_definition(directory: Path, names: dict[str, str]) -> str:
-    """The tokenizer.json text of GPT-2's or RoBERTa's vocab.json and merges.txt."""
-    import tokenizers  # noqa: PLC0415
-    from tokenizers import AddedToken, decoders, models, pre_tokenizers  # noqa: PLC0415
-
+def bpe_definition(directory: Path, names: dict[str, str]) -> str:
+    """The tokenizer.json text of a vocab.json and merges.txt: those of GPT-2 and RoBERTa, or of GPT."""
     for name in ("vocab.json", "merges.txt"):
         if not (directory / name).exists():
-            raise FileNotFoundError(f"byte-level BPE needs vocab.json and merges.txt; {directory / name} is missing")
+            raise FileNotFoundError(f"BPE needs vocab.json and merges.txt; {directory / name} is missing")
     vocab = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
     lines = (directory / "merges.txt").read_text(encoding="utf-8").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    special = _special_tokens(vocab, names)
+    if not any(piece.endswith(END_OF_WORD) for piece in vocab):
+        return _byte_level_bpe(vocab, merges, special)
+    if special != ["<unk>"]:
+        raise ValueError(
+            f"{directory / 'vocab.json'} has pieces that end in {END_OF_WORD} and the special tokens {special}. GPT's "
+            "has <unk> alone, and other models with such pieces (CLIP, XLM) cut words in other ways: put the model's "
+            "tokenizer.json in the directory, which says how"
+        )
+    return _gpt_bpe(vocab, merges)
+
+
+def _byte_level_bpe(vocab: dict[str, int], merges: list[tuple[str, ...]], special: list[str]) -> str:
+    """Of GPT-2 and RoBERTa."""
+    import tokenizers  # noqa: PLC0415
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers  # noqa: PLC0415
+
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    special = _special_tokens(vocab, names)
     # RoBERTa's mask takes the space before it: "a <mask>" is two tokens.
     tokenizer.add_special_tokens([AddedToken(s, lstrip=s == base.MASK, normalized=False) for s in special])
+    return tokenizer.to_str()
+
+
+def _gpt_bpe(vocab: dict[str, int], merges: list[tuple[str, ...]]) -> str:
+    """Of GPT, as in transformers: text in lower case and without accents, cut into words as BERT cuts it.
+
+    Differs: the released code of openai/finetune-transformer-lm cuts text by spaCy, after ftfy.
+    """
+    import tokenizers  # noqa: PLC0415
+    from tokenizers import decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
+
+    model = models.BPE(vocab, merges, unk_token="<unk>", end_of_word_suffix=END_OF_WORD)
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix=END_OF_WORD)
+    tokenizer.add_special_tokens(["<unk>"])
     return tokenizer.to_str()
 
 

@@ -49,7 +49,9 @@ def test_vocabularies_go_to_other_processes():
 
 
 def test_sentinels_are_counted_without_a_gap():
-    assert base.sentinel_ids({"<extra_id_0>": 5, "▁<extra_id_1>": 4, "<extra_id_3>": 9, "x<extra_id_2>": 1}) == (5, 4)
+    held = {"<extra_id_0>": 5, "▁<extra_id_1>": 4, "<extra_id_3>": 9, "<extra_id_4>": 8, "x<extra_id_2>": 1}
+    assert base.sentinel_ids(held) == (5, 4)
+    assert base.sentinel_ids({"<extra_id_1>": 4}) == ()
 
 
 def test_roles_prefer_explicit_names():

@@ -4,13 +4,14 @@ import shutil
 import pytest
 
 from t2t import vocabulary as vocabularies
+from t2t.vocabulary import files
 from tests.shared_data import shared_data
 
 TEXT = "Hello  wörld, a <extra_id_0> <mask>."
 
 
-def tokenizer_files(name, *files):
-    return [shared_data("tokenizers", name, file) for file in files]
+def tokenizer_files(name, *wanted):
+    return [shared_data("tokenizers", name, file) for file in wanted]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,34 @@ def test_a_hugging_face_directory(tmp_path):
     assert loaded.pad_id == 0
 
 
+@pytest.mark.parametrize("name", files.FILES)
+def test_a_directory_holds_what_would_be_loaded(tmp_path, name):
+    assert not files.holds(tmp_path)
+    (tmp_path / name).touch()
+    assert files.holds(tmp_path) == (name != "vocab.json")
+    (tmp_path / "merges.txt").touch()
+    assert files.holds(tmp_path)
+
+
+def test_the_most_complete_files_are_loaded(tmp_path):
+    (source,) = tokenizer_files("bert-base-cased", "vocab.txt")
+    shutil.copy(source, tmp_path / "vocab.txt")
+    (tmp_path / "vocab.json").write_text("{}")  # without its merges no vocabulary
+    wordpiece = vocabularies.Vocabulary.load(tmp_path)
+    assert wordpiece.size == 28996
+    for file in tokenizer_files("gpt2", "vocab.json", "merges.txt"):
+        shutil.copy(file, tmp_path)
+    bpe = vocabularies.Vocabulary.load(tmp_path)
+    assert bpe.size == 50257
+    (tmp_path / "tokenizer.json").write_text(wordpiece.definition, encoding="utf-8")
+    assert vocabularies.Vocabulary.load(tmp_path) == wordpiece
+    (spm,) = tokenizer_files("t5", "spiece.model")
+    shutil.copy(spm, tmp_path)
+    assert isinstance(vocabularies.Vocabulary.load(tmp_path), vocabularies.SentencePieceVocabulary)
+    vocabularies.ByteVocabulary().save(tmp_path)
+    assert vocabularies.Vocabulary.load(tmp_path) == vocabularies.ByteVocabulary()
+
+
 def test_lower_case_is_read_from_the_configuration_or_the_pieces(tmp_path):
     (source,) = tokenizer_files("bert-base-cased", "vocab.txt")
     shutil.copy(source, tmp_path / "vocab.txt")
@@ -73,8 +102,10 @@ def test_missing_files_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no vocabulary; looked for .*spiece.model"):
         vocabularies.Vocabulary.load(tmp_path)
     (tmp_path / "vocab.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match="merges.txt is missing"):
+    with pytest.raises(FileNotFoundError, match="vocab.json needs merges.txt beside it"):
         vocabularies.Vocabulary.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="merges.txt is missing"):
+        vocabularies.Vocabulary.load(tmp_path / "vocab.json")
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path):

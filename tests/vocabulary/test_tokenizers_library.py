@@ -1,4 +1,5 @@
 import functools
+import json
 
 import pytest
 
@@ -65,6 +66,57 @@ def test_ids_equal_those_of_transformers(name):
     assert len(lines) > 2000
     ours = load(name)
     expected = theirs(lines, add_special_tokens=False)["input_ids"]
+    assert ours.encode_batch(lines) == expected
+    assert [ours.decode(ids) for ids in expected[:300]] == [
+        theirs.decode(ids, clean_up_tokenization_spaces=False) for ids in expected[:300]
+    ]
+
+
+def write_bpe(directory, vocab, merges):
+    (directory / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(merge) for merge in merges), ""]
+    (directory / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
+    return directory
+
+
+GPT = {"<unk>": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, ".</w>": 5, "ab</w>": 6}
+
+
+def test_words_of_gpt_are_in_lower_case_and_end_in_a_mark(tmp_path):
+    vocabulary = vocabularies.Vocabulary.load(write_bpe(tmp_path, GPT, [("a", "b</w>")]))
+    assert special_ids(vocabulary) == (None, None, None, 0, None)
+    assert vocabulary.encode("AB á aab. z <unk>") == [6, 3, 1, 6, 5, 0, 0]
+    assert vocabulary.decode([6, 3, 1, 6]) == "ab a aab"
+
+
+@pytest.mark.parametrize(("special", "found"), [("</s>", r"\['<unk>', '</s>'\]"), ("<|endoftext|>", "endoftext")])
+def test_other_vocabularies_whose_words_end_in_a_mark_are_refused(tmp_path, special, found):
+    """XLM's and CLIP's files look alike, but their text is cut into words in other ways."""
+    write_bpe(tmp_path, GPT | {special: 7}, [("a", "b</w>")])
+    with pytest.raises(ValueError, match=rf"{found}.*tokenizer.json"):
+        vocabularies.Vocabulary.load(tmp_path)
+
+
+@pytest.mark.hf
+def test_ids_of_gpt_equal_those_of_transformers(tmp_path):
+    import tokenizers  # noqa: PLC0415
+    import transformers  # noqa: PLC0415
+
+    lines = list(texts.varied_lines())
+    learner = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    learner.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    learner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=3000, special_tokens=["<unk>"], limit_alphabet=100, end_of_word_suffix="</w>", show_progress=False
+    )
+    learner.train_from_iterator(lines, trainer)
+    model = json.loads(learner.to_str())["model"]
+    write_bpe(tmp_path, model["vocab"], model["merges"])
+    theirs = transformers.OpenAIGPTTokenizer.from_pretrained(tmp_path)
+    ours = vocabularies.Vocabulary.load(tmp_path)
+    lines += ["a <unk> b", "A<unk>B", "Ünïted  STATES of America's", "## # x##y"]
+    expected = theirs(lines, add_special_tokens=False)["input_ids"]
+    assert any(ours.unk_id in ids for ids in expected)
     assert ours.encode_batch(lines) == expected
     assert [ours.decode(ids) for ids in expected[:300]] == [
         theirs.decode(ids, clean_up_tokenization_spaces=False) for ids in expected[:300]
