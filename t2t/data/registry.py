@@ -5,9 +5,6 @@ so the last registration of a name holds, where seqio's own registry refuses the
 """
 
 import functools
-import hashlib
-import pathlib
-import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +12,7 @@ from typing import Any
 from t2t.data import preprocessors  # isort: skip - sets up TensorFlow
 import seqio
 
+from t2t.data import cache
 from t2t.data.denoisers import CausalLM, MaskedTokens, PrefixLM, SpanCorruption
 from t2t.data.host_tensorflow import tf
 from t2t.data.vocabularies import PlaceholderVocabulary
@@ -26,10 +24,13 @@ Texts = Mapping[str, str]
 class TextSource(seqio.DataSource):
     """A source of texts that a function makes when they are first asked for, kept in memory.
 
+    Cached tokens are known by the function, the file that defines it and what it holds (arguments of a partial,
+    defaults, a closure). Files that it reads are not looked at: where they change, delete the cached tokens.
+
     Args:
         texts: the examples of a split, all with the same fields.
         splits: the splits `texts` knows.
-        modules: the modules that decide the texts; their files and the Python version identify cached tokens.
+        modules: further modules that decide the texts, whose files tell cached tokens apart too.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class TextSource(seqio.DataSource):
         modules: Sequence[types.ModuleType] = (),
     ):
         super().__init__(splits=splits)
+        self._function = texts
         self._texts = functools.cache(texts)
-        self._name = f"{getattr(texts, '__module__', '')}.{getattr(texts, '__qualname__', repr(texts))}"
         self._modules = tuple(modules)
 
     @property
@@ -57,10 +58,9 @@ class TextSource(seqio.DataSource):
         """Number of examples; reads the texts."""
         return len(self._texts(split))
 
-    def fingerprint(self, split: str) -> list[str]:
+    def fingerprint(self, split: str) -> list[Any]:
         """What decides the texts of a split, without reading them."""
-        files = [pathlib.Path(module.__file__).read_bytes() for module in self._modules if module.__file__]
-        return [self._name, split, sys.version, *(hashlib.sha256(content).hexdigest() for content in files)]
+        return [cache.describe(self._function), split, [cache.describe(module) for module in self._modules]]
 
     def get_dataset(
         self,
@@ -82,7 +82,7 @@ class TextSource(seqio.DataSource):
         rows = self._texts(split)
         fields = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
         if not fields:
-            raise ValueError(f"split {split!r} of {self._name} is empty")
+            raise ValueError(f"split {split!r} is empty: {self._function} gives no examples")
         dataset = tf.data.Dataset.from_tensor_slices(fields)
         return dataset.shuffle(len(rows), seed=seed) if shuffle else dataset
 

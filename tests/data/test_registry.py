@@ -1,3 +1,10 @@
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
 import pytest
 
 seqio = pytest.importorskip("seqio")
@@ -51,6 +58,96 @@ def test_texts_are_made_when_asked_for_and_once(source):
     rows = [row["text"].decode() for row in source.get_dataset("train", shuffle=False).as_numpy_iterator()]
     assert rows == ["One two three four.", "Five six.", "Seven."]
     assert source.calls == ["train"]
+
+
+OWN_TASKS = """
+import functools
+from t2t.data import registry
+
+def documents(split):
+    return [{"text": "One."}]
+
+def of_kind(split, *, kind):
+    return [{"text": kind}]
+
+class Shelf:
+    def __init__(self, kind):
+        self.kind = kind
+
+    def documents(self, split):
+        return [{"text": self.kind}]
+
+def source(texts):
+    return registry.TextSource(texts, splits=("train",))
+
+SOURCES = {
+    "function": source(documents),
+    "one": source(functools.partial(of_kind, kind="one")),
+    "two": source(functools.partial(of_kind, kind="two")),
+    "default": source(lambda split, kind="one": of_kind(split, kind=kind)),
+    "other default": source(lambda split, kind="two": of_kind(split, kind=kind)),
+    "method": source(Shelf("one").documents),
+    "other method": source(Shelf("two").documents),
+    "set": source(functools.partial(of_kind, kind={"a", "b", "c", "d", "e", "f"})),
+}
+registry.add_objectives("own_tasks", SOURCES["function"])
+"""
+
+
+def fingerprints(sources):
+    return {name: json.dumps(source.fingerprint("train")) for name, source in sources.items()}
+
+
+@pytest.fixture
+def own_tasks(tmp_path, monkeypatch):
+    """A module of tasks as a user writes it, imported."""
+    (tmp_path / "own_tasks.py").write_text(OWN_TASKS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("own_tasks")
+    del sys.modules["own_tasks"]
+    for name in [name for name in seqio.TaskRegistry.names() if name.startswith("own_tasks_")]:
+        seqio.TaskRegistry.remove(name)
+
+
+def test_fingerprints_tell_functions_and_what_they_hold_apart(own_tasks):
+    made = fingerprints(own_tasks.SOURCES)
+    assert len(set(made.values())) == len(made)
+    assert not [name for name, text in made.items() if " at 0x" in text]
+
+
+@pytest.mark.slow
+def test_fingerprints_are_the_same_in_every_process(own_tasks):
+    code = (
+        "import json, own_tasks\n"
+        "print(json.dumps({k: json.dumps(s.fingerprint('train')) for k, s in own_tasks.SOURCES.items()}))"
+    )
+    folders = [str(pathlib.Path(own_tasks.__file__).parent), str(pathlib.Path(registry.__file__).parents[2])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders), "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout.splitlines()[-1]) == fingerprints(own_tasks.SOURCES)
+
+
+def test_cached_tokens_are_left_behind_when_the_module_is_edited(own_tasks, vocabulary, tmp_path):
+    def text():
+        made = read("own_tasks_causal_lm", vocabulary, {"targets": 16}, cache_dir=tmp_path / "cache")
+        return vocabulary.decode(made.example(0, epoch=0)["targets"].tolist())
+
+    assert text() == "One."
+    path = tmp_path / "own_tasks.py"
+    path.write_text(OWN_TASKS.replace("One.", "Another."), encoding="utf-8")
+    importlib.reload(own_tasks)
+    assert text() == "Another."
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+    importlib.reload(own_tasks)
+    assert text() == "Another."
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_modules_that_are_named_count_too():
+    def fingerprint(*modules):
+        return registry.TextSource(TEXTS.get, splits=("train",), modules=modules).fingerprint("train")
+
+    assert fingerprint(pydocs) == fingerprint(pydocs) != fingerprint()
 
 
 def test_shuffling_follows_the_seed(source):
