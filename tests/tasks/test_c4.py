@@ -7,7 +7,7 @@ import pytest
 
 seqio = pytest.importorskip("seqio")
 
-from t2t.data import examples, registry  # noqa: E402
+from t2t.data import examples, registry, texts  # noqa: E402
 from t2t.vocabulary import ByteVocabulary  # noqa: E402
 
 ROWS = {
@@ -49,6 +49,11 @@ def test_four_objectives_are_registered_in_t5s_manner(corpus):
         task = seqio.TaskRegistry.get(f"{corpus}_{objective}")
         assert isinstance(task.source, seqio.TfdsDataSource)
         assert set(task.source._splits) == {"train", "validation"}
+
+
+def test_a_vocabulary_is_trained_on_the_texts_alone(corpus):
+    task = on_rows(f"{corpus}_span_corruption", corpus)
+    assert list(texts.raw_texts(task)) == [row["text"] for row in ROWS[corpus]]
 
 
 @pytest.mark.parametrize("objective", ["span_corruption", "mlm", "causal_lm", "prefix_lm"])
