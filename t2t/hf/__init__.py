@@ -1,1 +1,1 @@
-"""Hugging Face import and export: the only place in t2t that imports torch, transformers or safetensors' torch side."""
+"""Reading and writing Hugging Face directories, without torch and transformers: only the tests need those."""

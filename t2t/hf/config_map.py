@@ -77,8 +77,9 @@ class Attributes:
                 + "; ".join(
                     text
                     for text in (
-                        f"unknown attributes {', '.join(unknown)}: name them in ignore_attributes if they do not "
-                        "change what the model computes"
+                        f"unknown attributes {', '.join(unknown)}: if they do not change what the model computes, "
+                        "delete them in config.json, or name them in t2t.hf.load.open_directory(..., "
+                        "ignore_attributes=[...])"
                         if unknown
                         else "",
                         f"attributes that t2t does not do: {', '.join(refused)}" if refused else "",

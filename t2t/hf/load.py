@@ -19,11 +19,7 @@ from flax import traverse_util
 from t2t import families, heads
 from t2t.hf import config_map, files, table
 from t2t.models import base
-
-VOCABULARY_FILES = (
-    "tokenizer.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "vocab.txt", "vocab.json",
-)  # fmt: skip
-"""Files that hold a vocabulary, the most complete first."""
+from t2t.vocabulary import files as vocabulary_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +77,11 @@ def open_directory(
 ) -> HuggingFaceCheckpoint:
     """Understand a Hugging Face directory; reads config.json and what the tensor files say of themselves.
 
-    Of the tensors themselves only copies of shared ones are read, to see that they are copies.
+    Of the tensors themselves only copies of shared ones are read, to see that they are copies. Commands and `t2t.load`
+    leave out and initialise nothing by name; a directory that needs it becomes one that does not by
+
+        opened = open_directory("theirs", drop=["score.*"])
+        export.export("ours", config=opened.config, params=opened.params())
 
     Args:
         directory: holds config.json and model.safetensors, or an index and its shards.
@@ -114,7 +114,7 @@ def open_directory(
         directory=directory,
         family=family,
         config=config,
-        vocabulary=directory if any((directory / name).exists() for name in VOCABULARY_FILES) else None,
+        vocabulary=directory if vocabulary_files.holds(directory) else None,
         dropped=tuple(sorted(accounts.dropped)),
         fresh=tuple(sorted(accounts.fresh)),
         _reader=reader,
@@ -203,5 +203,7 @@ class _Accounts:
         if any(problems):
             raise ValueError(
                 f"{where} does not match its config.json. " + ". ".join(p for p in problems if p) + ". "
-                "Ask for another head, or name tensors to leave out (drop) and parameters to initialise (fresh)."
+                "If another head is meant, t2t.load takes it (head=...). What is to be left out or initialised all the "
+                f"same, name in Python: t2t.hf.load.open_directory({where!r}, drop=[tensors], fresh=[parameters]), and "
+                "write what that gives to a new directory by t2t.hf.export.export."
             )

@@ -28,6 +28,7 @@ def test_everything_unknown_and_impossible_is_named():
         ATTRIBUTES.values({"model_type": "x", "alpha": 1, "beta": "b", "is_decoder": True, "pruned_heads": {"0": [1]}})
     for part in ("alpha=1", "beta='b'", "is_decoder=True", "pruned_heads={'0': [1]}"):
         assert part in str(error.value)
+    assert "delete them in config.json, or name them in t2t.hf.load.open_directory(" in str(error.value)
 
 
 def test_the_caller_may_name_what_is_without_effect():

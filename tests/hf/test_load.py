@@ -8,6 +8,7 @@ import pytest
 import safetensors.numpy
 from flax import traverse_util
 
+import t2t
 from t2t import heads
 from t2t.hf import export, files, load
 from tests.hf import tiny
@@ -146,6 +147,25 @@ def test_what_the_caller_names_is_left_out_or_initialised(exported, tmp_path):
     np.testing.assert_array_equal(leaves["decoder/final_norm/scale"], expected["decoder/final_norm/scale"])
 
 
+def test_the_error_says_what_makes_a_directory_that_opens(exported, tmp_path):
+    """The call in its text, with the names in its text, and an export of what that gives."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+
+    def change(tensors):
+        return {name: tensor for name, tensor in tensors.items() if "ln_f.bias" not in name} | {"extra": np.zeros(1)}
+
+    rewrite(exported["gpt2"], theirs, change)
+    with pytest.raises(ValueError) as error:
+        t2t.load(theirs)
+    call = f"t2t.hf.load.open_directory({str(theirs)!r}, drop=[tensors], fresh=[parameters])"
+    assert call in str(error.value) and "t2t.hf.export.export" in str(error.value)
+    values = {"tensors": "extra", "parameters": "decoder/final_norm/bias"}
+    opened = eval(call, {"t2t": t2t, **values})
+    export.export(ours, config=opened.config, params=opened.params())
+    assert t2t.load(ours).config == tiny.GPT2
+
+
 def test_another_head(exported):
     bare = load.open_directory(exported["pretraining"], head=heads.MaskedLM())
     assert set(bare.dropped) == {
@@ -208,7 +228,10 @@ def test_no_config_json(tmp_path):
 def test_the_vocabulary_is_found(exported, tmp_path):
     assert load.open_directory(exported["t5"]).vocabulary is None
     rewrite(exported["t5"], tmp_path, lambda tensors: tensors)
-    (tmp_path / "spiece.model").touch()
+    (tmp_path / "vocab.json").touch()  # without its merges no vocabulary
+    assert load.open_directory(tmp_path).vocabulary is None
+    assert t2t.load(tmp_path).vocabulary is None
+    (tmp_path / "spm.model").touch()
     assert load.open_directory(tmp_path).vocabulary == tmp_path
 
 
