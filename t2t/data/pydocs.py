@@ -43,7 +43,8 @@ _KIND_OF_NODE: dict[type[ast.AST], Kind] = {
     ast.FunctionDef: "function",
     ast.AsyncFunctionDef: "function",
 }
-_HEADING = re.compile(r"^.+\n(\*{3,}|={3,}|-{3,}|~{3,}|\^{3,}|\"{3,})$")
+HEADING = re.compile(r"^.+\n(\*{3,}|={3,}|-{3,}|~{3,}|\^{3,}|\"{3,})$")
+"""A paragraph that is a line of text with a rule under it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,7 @@ def read_topics(topics: Mapping[str, str]) -> Iterator[Document]:
         section: list[str] = []
         for block in paragraphs(topics[topic]):
             long = sum(map(len, section)) + len(block) > MAX_SECTION
-            if section and (long or _HEADING.match(block)):
+            if section and (long or HEADING.match(block)):
                 yield Document(text="\n\n".join(section), kind="language", module=topic)
                 section = []
             section.append(block)

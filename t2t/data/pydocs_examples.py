@@ -35,7 +35,6 @@ MAX_CLOZE = 900  # sentences of one missing word in the training split
 HELD_OUT_SHARE = 0.095  # of a cap, for validation and for test: the corpus holds out 8 % for each of them
 
 _SENTENCE_END = re.compile(r"(?<=[.!?:;]) +")
-_RULE = re.compile(r"^.+\n(\*{3,}|={3,}|-{3,}|~{3,}|\^{3,}|\"{3,})$")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ def prose(text: str) -> list[str]:
         line = " ".join(block.split())
         letters = sum(character.isalpha() or character == " " for character in line)
         is_code = line.startswith((">>>", "...")) or letters < 0.8 * len(line)
-        if not is_code and not _RULE.match(block):
+        if not is_code and not pydocs.HEADING.match(block):
             kept.append(line)
     return kept
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from t2t import heads
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table
+from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -122,10 +122,6 @@ PRESETS = {
 }
 
 
-def _norm(ours: str, theirs: str) -> tuple[Entry, Entry]:
-    return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
-
-
 def _dense(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
     layout = LINEAR if inputs == 1 else LINEAR_2
     return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
@@ -145,18 +141,18 @@ TABLE = Table(
         ),
         Entry("embed/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
         Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
-        *_norm("embed/norm", "{base}embeddings.LayerNorm"),
+        *norm_entries("embed/norm", "{base}embeddings.LayerNorm"),
         *_dense("encoder/{i}/attention/query", f"{_LAYER}.attention.self.query"),
         *_dense("encoder/{i}/attention/key", f"{_LAYER}.attention.self.key"),
         *_dense("encoder/{i}/attention/value", f"{_LAYER}.attention.self.value"),
         *_dense("encoder/{i}/attention/out", f"{_LAYER}.attention.output.dense", inputs=2),
-        *_norm("encoder/{i}/attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+        *norm_entries("encoder/{i}/attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
         *_dense("encoder/{i}/feed_forward/up", f"{_LAYER}.intermediate.dense"),
         *_dense("encoder/{i}/feed_forward/down", f"{_LAYER}.output.dense"),
-        *_norm("encoder/{i}/feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+        *norm_entries("encoder/{i}/feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
         *_dense("pooler", "{base}pooler.dense"),
         *_dense("head/transform", "cls.predictions.transform.dense"),
-        *_norm("head/norm", "cls.predictions.transform.LayerNorm"),
+        *norm_entries("head/norm", "cls.predictions.transform.LayerNorm"),
         Entry("head/kernel", "cls.predictions.decoder.weight", LINEAR),
         Entry(
             "head/bias",

@@ -16,7 +16,7 @@ from typing import Any
 
 from t2t import heads
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table
+from t2t.hf.table import LINEAR, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -116,11 +116,6 @@ def block_entries() -> tuple[Entry, ...]:
         *dense("feed_forward/up", "mlp.c_fc"),
         *dense("feed_forward/down", "mlp.c_proj"),
     )
-
-
-def norm_entries(ours: str, theirs: str) -> tuple[Entry, Entry]:
-    """The tensors of one layer norm."""
-    return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
 
 
 IGNORED = (

@@ -193,8 +193,6 @@ _PROJECTIONS: Mapping[str, tuple[Activation, bool]] = {
 }
 """feed_forward_proj of config.json -> activation, gated."""
 
-_ACTIVATIONS: Mapping[Activation, str] = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
-
 
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderDecoderConfig:
     """The config of a T5's config.json.
@@ -208,7 +206,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderDecoder
         raise ValueError(f"feed_forward_proj is {projection!r}; possible are {', '.join(_PROJECTIONS)}")
     activation, gated = _PROJECTIONS[projection]
     said = values["dense_act_fn"], values["is_gated_act"]
-    if said[0] not in (None, _ACTIVATIONS[activation]) or said[1] not in (None, gated):
+    if said[0] not in (None, config_map.ACTIVATIONS[activation]) or said[1] not in (None, gated):
         raise ValueError(f"feed_forward_proj is {projection!r}, but dense_act_fn and is_gated_act are {said}")
     tied, scaled = values["tie_word_embeddings"], values["scale_decoder_outputs"]
     if not tied and scaled:
@@ -263,7 +261,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "dropout_rate": float(block.dropout),
         "layer_norm_epsilon": float(block.norm.eps),
         "feed_forward_proj": projection,
-        "dense_act_fn": _ACTIVATIONS[form[0]],
+        "dense_act_fn": config_map.ACTIVATIONS[form[0]],
         "is_gated_act": form[1],
         "is_encoder_decoder": True,
         "tie_word_embeddings": config.head.tied,

@@ -106,6 +106,15 @@ class Entry:
         return (self.ours,) if isinstance(self.ours, str) else self.ours
 
 
+def norm_entries(ours: str, theirs: str) -> tuple[Entry, Entry]:
+    """The tensors of one layer norm.
+
+    >>> [entry.theirs for entry in norm_entries("embed/norm", "{base}LayerNorm")]
+    ['{base}LayerNorm.weight', '{base}LayerNorm.bias']
+    """
+    return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+
+
 @dataclasses.dataclass(frozen=True)
 class Ignored:
     """A tensor that checkpoints may hold and that no model needs, and why: the listed decision to leave it out."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
-
-_T5_SENTINELS = 100
+from t2t.vocabulary import sentencepiece_model
 
 
 def write(
@@ -128,11 +127,11 @@ def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> byte
 
     A model with another number of sentinels keeps them.
     """
-    expected = tuple(range(vocabulary.size - 1, vocabulary.size - 1 - _T5_SENTINELS, -1))
+    expected = tuple(range(vocabulary.size - 1, vocabulary.size - 1 - sentencepiece_model.T5_SENTINELS, -1))
     if vocabulary.sentinels != expected:
         return vocabulary.model
     proto = conversion.model_proto(vocabulary.model)
-    del proto.pieces[-_T5_SENTINELS:]
+    del proto.pieces[-sentencepiece_model.T5_SENTINELS :]
     return proto.SerializeToString(deterministic=True)
 
 
