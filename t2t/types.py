@@ -1,4 +1,4 @@
-"""The letters of array axes, array aliases and the keys of a batch: the vocabulary all other modules share.
+"""The letters of array axes and the keys of a batch: the vocabulary all other modules share.
 
 Axis letters, the same in annotations, suffixes of local names and einsum strings:
 
@@ -29,16 +29,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int
-
-Tokens = Int[Array | np.ndarray, "B T"]
-"""Token ids, one row per example or pack of examples."""
-
-Weights = Float[Array | np.ndarray, "B T"] | Int[Array | np.ndarray, "B T"]
-"""Factors of per-position losses."""
-
-Mask = Bool[Array, "*B T S"]
-"""True where the reading position T may attend to the read position S."""
 
 Batch = Mapping[str, Array | np.ndarray]
 """The arrays of one (micro-)batch by key."""

@@ -231,35 +231,6 @@ def drop_tokens(tokens: Tokens, mask: Mask) -> Int[np.ndarray, "*B N"]:
     return _compress(tokens, ~mask)
 
 
-def invert_span_corruption(
-    inputs: Int[np.ndarray, " M"], targets: Int[np.ndarray, " N"], sentinels: Ids
-) -> Int[np.ndarray, " T"]:
-    """The text that span corruption took apart. EOS and padding must be cut off before; a final sentinel may stay.
-
-    Example:
-        >>> invert_span_corruption(np.array([1, 99, 4, 5, 98]), np.array([99, 2, 3, 98, 6, 7]), [99, 98])
-        array([1, 2, 3, 4, 5, 6, 7])
-    """
-    outer, inner = _split(inputs, sentinels), _split(targets, sentinels)
-    if len(inner[0]):  # the text begins with noise: the first part of the targets has no sentinel before it
-        outer, inner = inner, outer
-    parts = [outer[0]]
-    for k in range(1, max(len(outer), len(inner))):
-        parts += [side[k] for side in (inner, outer) if k < len(side)]
-    return np.concatenate(parts)
-
-
-def _split(tokens: np.ndarray, sentinels: Ids) -> list[np.ndarray]:
-    parts = []
-    for sentinel in sentinels:
-        places = np.flatnonzero(tokens == sentinel)
-        if not len(places):
-            break
-        parts.append(tokens[: places[0]])
-        tokens = tokens[places[0] + 1 :]
-    return [*parts, tokens]
-
-
 def mask_tokens(
     tokens: Tokens,
     u: Float[np.ndarray, "*B 3 T+1"],

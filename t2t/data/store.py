@@ -56,15 +56,6 @@ class TokenStore:
             for name, column in self.columns.items()
         }
 
-    def lengths(self, name: str) -> np.ndarray:
-        """Number of tokens of one feature, for every example."""
-        return np.diff(self.columns[name].offsets)
-
-    @property
-    def num_tokens(self) -> int:
-        """Values of all features together."""
-        return sum(len(column.values) for column in self.columns.values())
-
     @classmethod
     def collect(
         cls,

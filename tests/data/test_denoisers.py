@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from t2t import vocabulary as vocabularies
 from t2t.data import corruption, denoisers
 from tests.data import toy
+from tests.reference import corruption as oracle
 from tests.shared_data import shared_data
 
 BOTH = ("inputs", "targets")
@@ -67,7 +68,7 @@ def test_recorded_examples_of_t5_have_our_shape_and_come_back():
             used = [np.isin(made[side], sentinels).sum() for made in (ours, example)]
             assert used == [28, 28]
         for made in (ours, example):
-            back = corruption.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], sentinels)
+            back = oracle.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], sentinels)
             np.testing.assert_array_equal(back, raw)
 
 
@@ -86,7 +87,7 @@ def test_inputs_and_targets_recombine_to_any_text(tokens, density, mean, roll, f
     bound = bind(objective, BYTES)
     made = run(bound, tokens, 0, 0, index)
     assert all(made[side].dtype == np.int32 and made[side][-1] == BYTES.eos_id for side in BOTH)
-    back = corruption.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], BYTES.sentinels)
+    back = oracle.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], BYTES.sentinels)
     np.testing.assert_array_equal(back, tokens)
 
 
@@ -154,7 +155,7 @@ def test_a_recorded_objective_that_ran_out_of_sentinels_comes_back():
     sentinels = list(range(32099, 32099 - 128, -1))
     text = np.concatenate(c4_documents()[:128])
     raw = text[:766]
-    back = corruption.invert_span_corruption(examples[0]["inputs"][:-1], examples[0]["targets"][:-1], sentinels)
+    back = oracle.invert_span_corruption(examples[0]["inputs"][:-1], examples[0]["targets"][:-1], sentinels)
     np.testing.assert_array_equal(back, raw)
 
 
@@ -162,7 +163,7 @@ def test_recorded_iid_denoising_of_t5_comes_back():
     examples, _ = golden("iid_denoising_512_192")
     sentinels = list(range(32099, 31999, -1))
     text = np.concatenate(c4_documents()[:128])
-    backs = [corruption.invert_span_corruption(e["inputs"][:-1], e["targets"][:-1], sentinels) for e in examples]
+    backs = [oracle.invert_span_corruption(e["inputs"][:-1], e["targets"][:-1], sentinels) for e in examples]
     back = np.concatenate(backs)
     np.testing.assert_array_equal(back, text[: len(back)])
     noise = sum(np.isin(e["targets"][:-1], sentinels, invert=True).sum() for e in examples)

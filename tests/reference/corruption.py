@@ -51,6 +51,30 @@ def spans_to_unique_sentinels(tokens: Sequence[int], mask: Sequence[bool], senti
     return out
 
 
+def invert_span_corruption(inputs: Sequence[int], targets: Sequence[int], sentinels: Sequence[int]) -> list[int]:
+    """The text that span corruption took apart, without its EOS and padding; a final sentinel may stay."""
+    outer, inner = _split(inputs, sentinels), _split(targets, sentinels)
+    if inner[0]:  # the text begins with noise: the first part of the targets has no sentinel before it
+        outer, inner = inner, outer
+    text = list(outer[0])
+    for k in range(1, max(len(outer), len(inner))):
+        for side in (inner, outer):
+            text += side[k] if k < len(side) else []
+    return text
+
+
+def _split(tokens: Sequence[int], sentinels: Sequence[int]) -> list[list[int]]:
+    """What stands before, between and after the sentinels, which come in their order."""
+    rest, parts = [int(token) for token in tokens], []
+    for sentinel in sentinels:
+        if sentinel not in rest:
+            break
+        place = rest.index(sentinel)
+        parts.append(rest[:place])
+        rest = rest[place + 1 :]
+    return [*parts, rest]
+
+
 def mask_tokens(
     tokens: Sequence[int],
     u: Sequence[Sequence[float]],
