@@ -54,7 +54,7 @@ def test_pretraining_tasks_read_the_documents_of_a_split(tasks, objective):
     example = task.example(0, epoch=0)
     assert all(0 < len(array) <= LENGTHS.get(name, 32) for name, array in example.items())
     if objective == "causal_lm":
-        assert vocabulary.decode(example["targets"].tolist()) == "Document 0 "
+        assert vocabulary.decode(example["targets"].tolist()) == "Document 0 o"
 
 
 @pytest.mark.parametrize("kind", SUPERVISED)
@@ -89,9 +89,11 @@ def test_the_mixture_is_proportional_with_a_cap(tasks, monkeypatch):
 
     assert rates() == {"pydocs_topic": 3, "pydocs_kind": 3, "pydocs_cloze": 3}
     many = pydocs_examples.EXAMPLES["cloze"]("train") * 2000
-    monkeypatch.setattr(pydocs_examples, "EXAMPLES", {**pydocs_examples.EXAMPLES, "cloze": lambda split: many})
-    importlib.reload(tasks)
-    assert rates() == {"pydocs_topic": 3, "pydocs_kind": 3, "pydocs_cloze": tasks.MIXTURE_CAP}
+    # Undone here: after the fixture has undone its own change, this one would bring its examples back.
+    with monkeypatch.context() as patch:
+        patch.setattr(pydocs_examples, "EXAMPLES", {**pydocs_examples.EXAMPLES, "cloze": lambda split: many})
+        importlib.reload(tasks)
+        assert rates() == {"pydocs_topic": 3, "pydocs_kind": 3, "pydocs_cloze": tasks.MIXTURE_CAP}
 
 
 @pytest.mark.slow
