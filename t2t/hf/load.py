@@ -81,7 +81,7 @@ def open_directory(
     leave out and initialise nothing by name; a directory that needs it becomes one that does not by
 
         opened = open_directory("theirs", drop=["score.*"])
-        export.export("ours", config=opened.config, params=opened.params())
+        export.export("ours", config=opened.config, params=opened.params(), vocabulary=Vocabulary.load("theirs"))
 
     Args:
         directory: holds config.json and model.safetensors, or an index and its shards.
