@@ -1,6 +1,7 @@
 """`t2t generate MODEL --input FILE`: one continuation or answer per line, as JSON lines in the order of the input."""
 
 import dataclasses
+import random
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -37,7 +38,7 @@ class Generate:
     length_penalty: float = 0.6
     """Exponent of the penalty ((5 + length) / 6) by which the score of a beam is divided."""
     seed: int = 0
-    """Of sampling."""
+    """Of sampling; what is drawn depends on --batch-size too."""
     batch_size: int = 64
     """Texts generated together, and written when they are done."""
 
@@ -46,13 +47,20 @@ def run(arguments: Sequence[str]) -> int:
     """Load the model, generate, write."""
     options = arguments_lib.parse(Generate, arguments, command="generate")
     texts = lines_lib.read_texts(options.input, field=options.field)
-    names = ("beams", "max_tokens", "min_tokens", "temperature", "top_k", "top_p", "length_penalty", "seed")
+    names = ("beams", "max_tokens", "min_tokens", "temperature", "top_k", "top_p", "length_penalty", "batch_size")
     how = {name: getattr(options, name) for name in names}
     import t2t
 
     model = t2t.load(options.model)
     with lines_lib.writer(options.output) as write:
-        for batch in lines_lib.batches(texts, size=options.batch_size, label="generating"):
-            for text, generated in zip(batch, model.generate(batch, **how), strict=True):
-                write({"input": text, "output": generated})
+        batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
+        for number, batch in enumerate(batches):
+            generated = model.generate(batch, seed=_seed_of(number, seed=options.seed), **how)
+            for text, output in zip(batch, generated, strict=True):
+                write({"input": text, "output": output})
     return 0
+
+
+def _seed_of(number: int, *, seed: int) -> int:
+    """A seed for each batch, so that equal texts in two of them are not answered by equal draws."""
+    return random.Random(f"{seed} {number}").getrandbits(31)

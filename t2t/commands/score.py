@@ -42,7 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     with lines_lib.writer(options.output) as write:
         for batch in lines_lib.batches(texts, size=options.batch_size, label="scoring"):
             items = [_pair(text) for text in batch]
-            for text, score in zip(batch, model.score(items, reduction=options.reduction), strict=True):
+            scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
+            for text, score in zip(batch, scores, strict=True):
                 write({"input": text, "score": float(score)})
     return 0
 

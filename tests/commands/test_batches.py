@@ -1,0 +1,47 @@
+"""Texts go to the model in batches of the size asked for, and each batch draws with a seed of its own."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+import t2t
+from t2t import cli
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """The options of each call of a model that answers with its seed; a file of five equal texts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("one\n" * 5, encoding="utf-8")
+    made = []
+
+    def generate(texts, **options):
+        made.append({"texts": len(texts), **options})
+        return [f"{options['seed']} {row}" for row in range(len(texts))]
+
+    def score(texts, **options):
+        made.append({"texts": len(texts), **options})
+        return np.zeros(len(texts))
+
+    monkeypatch.setattr(t2t, "load", lambda path: types.SimpleNamespace(generate=generate, score=score), raising=False)
+    return made
+
+
+def generate(capsys, *arguments: str) -> list[str]:
+    assert cli.main(["generate", "model", "--input", "in.txt", "--batch-size", "2", *arguments]) == 0
+    return [json.loads(line)["output"] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_equal_texts_in_other_batches_draw_anew(calls, capsys):
+    first, again, other = (generate(capsys, "--seed", seed) for seed in ("0", "0", "1"))
+    assert first == again
+    assert len({*first, *other}) == 10
+    assert [(call["texts"], call["batch_size"]) for call in calls[:3]] == [(2, 2), (2, 2), (1, 2)]
+
+
+def test_scores_are_computed_in_batches_of_the_size_asked_for(calls, capsys):
+    assert cli.main(["score", "model", "--input", "in.txt", "--batch-size", "3"]) == 0
+    assert [(call["texts"], call["batch_size"]) for call in calls] == [(3, 3), (2, 3)]
+    assert len(capsys.readouterr().out.splitlines()) == 5
