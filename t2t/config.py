@@ -61,12 +61,12 @@ class Train:
     steps: int
     """Updates of the parameters, counted from the beginning of the run."""
     micro_batches: int = 1
-    """Pieces a batch is cut into, to hold fewer activations at a time; the update is the same."""
+    """Pieces a batch is cut into, to save memory; the update is the same apart from dropout masks and rounding."""
     log_every: int = 50
     """Steps between two lines of metrics."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of activations; auto is bfloat16 on accelerators and float32 on CPUs. Parameters are always float32."""
-    remat: Literal["none", "full", "dots"] | None = None
+    remat: Literal["none", "full", "dots", "dots_no_batch"] | None = None
     """Which activations are computed again in the backward pass; None leaves it to the model's stack."""
 
     def __post_init__(self):

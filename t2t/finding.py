@@ -5,10 +5,13 @@ the working directory comes first on `sys.path`, t2t's recipes last. The recipes
 `t2t/recipes/` in an installed wheel.
 """
 
+import contextlib
 import difflib
 import importlib.util
 import pathlib
 import sys
+import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from t2t.config import Experiment
@@ -87,7 +90,7 @@ def config_path(argument: str) -> pathlib.Path:
     if given.suffix == ".py" and given.is_file():
         return given.resolve()
     for root in (pathlib.Path.cwd(), recipes_root()):
-        named = (root / "configs" / argument).with_suffix(".py")
+        named = root / "configs" / f"{argument.removesuffix('.py')}.py"
         if named.is_file():
             return named.resolve()
     names = shipped_configs()
@@ -101,17 +104,37 @@ def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
     """The experiment of a config given as a path or by name, its docstring and its file.
 
     Raises:
-        UsageError: Where there is no such config, or its file has no `get_config` that returns an `Experiment`.
+        UsageError: Where there is no such config, its file cannot be run, or it has no `get_config` that returns an
+            `Experiment`.
     """
     path = config_path(argument)
     extend_path()
-    module = _load_module(path)
+    with _errors_of(path):
+        module = _load_module(path)
     if not callable(getattr(module, "get_config", None)):
         raise UsageError(f"{path} has no function get_config() that returns an Experiment")
-    experiment = module.get_config()
+    with _errors_of(path):
+        experiment = module.get_config()
     if not isinstance(experiment, Experiment):
         raise UsageError(f"get_config() of {path} returned {type(experiment).__name__}; it must return an Experiment")
     return experiment, (module.__doc__ or "").strip(), path
+
+
+@contextlib.contextmanager
+def _errors_of(path: pathlib.Path) -> Iterator[None]:
+    """What the code of a config raises is an error of the config, and the message says in which line.
+
+    All but errors of the system, such as a file that cannot be read now.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # the code of a user may raise anything
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        place = f"{path}:{lines[-1]}" if lines else str(path)
+        message = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"{place}: {message}") from error
 
 
 def _load_module(path: pathlib.Path) -> Any:

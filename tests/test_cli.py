@@ -77,11 +77,11 @@ def test_settings_reach_every_part_of_the_experiment(here, capsys):
         capsys,
         *("--train.steps", "1000", "--mesh.fsdp", "4", "--data.lengths.inputs", "32", "--init", "runs/other"),
         *("--data.files", "a.txt", "b/*.txt", "--objective.z-loss", "0", "--optimizer.learning-rate.peak", "0.5"),
-        *("--train.remat", "full", "--model.encoder.pattern.0.dropout", "0.25", "--data.no-packing"),
+        *("--train.remat", "dots_no_batch", "--model.encoder.pattern.0.dropout", "0.25", "--data.no-packing"),
         *("--evaluate.tasks", "x", "y"),
     )
     assert experiment.train.steps == 1000
-    assert experiment.train.remat == "full"
+    assert experiment.train.remat == "dots_no_batch"
     assert experiment.mesh.fsdp == 4
     assert experiment.data.lengths == {"inputs": 32, "targets": 8}
     assert experiment.data.files == ("a.txt", "b/*.txt")
@@ -122,6 +122,8 @@ def test_the_help_of_a_config_shows_its_docstring_and_the_help_of_its_fields(her
         (["train", "."], "is no run directory"),
         (["trian", "small"], "did you mean train?"),
         (["presets", "--cuont"], "--count"),
+        (["presets", "zzzz"], "there is no preset zzzz; t2t presets lists all"),
+        (["presets", "t5-smal"], "there is no preset t5-smal; the closest are t5-small"),
     ],
 )
 def test_what_cannot_work_stops_at_once_with_code_2(here, capsys, arguments, message):
@@ -139,7 +141,7 @@ def test_unknown_task_modules_are_refused_before_anything_is_loaded(here, capsys
 def test_a_broken_config_is_one_line(here, capsys):
     (here / "configs" / "broken.py").write_text("def get_config():\n    raise ValueError('d_model is 7')\n")
     assert cli.main(["train", "broken"]) == 2
-    assert capsys.readouterr().err == "error: d_model is 7\n"
+    assert capsys.readouterr().err == f"error: {here / 'configs' / 'broken.py'}:2: d_model is 7\n"
 
 
 def test_options_may_come_before_the_config_settings_not(here, capsys):
@@ -200,13 +202,13 @@ def test_doctor_names_what_is_missing_and_how_to_get_it(capsys, monkeypatch):
     fine = doctor.Package(requirement="jax>=0.10,<0.11", extra="", installed="0.10.2", fits=True)
     old = dataclasses.replace(fine, requirement="optax>=0.2.8", installed="0.1.0", fits=False)
     gone = dataclasses.replace(fine, requirement="tyro>=1.0", installed=None, fits=False)
-    optional = dataclasses.replace(gone, requirement="wandb>=0.19", extra="track")
+    optional = dataclasses.replace(gone, requirement="sacrebleu>=2.4", extra="metrics")
     monkeypatch.setattr(doctor, "required_packages", lambda: (fine, old, gone, optional))
     assert cli.main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "optax>=0.2.8 is required, 0.1.0 is installed: pip install 'optax>=0.2.8'" in out
     assert "tyro>=1.0 is required, nothing is installed" in out
-    assert "track    (Weights & Biases): missing wandb>=0.19: pip install 't2t[track]'" in out
+    assert "metrics  (BLEU, ROUGE, F1 and correlations): missing sacrebleu>=2.4: pip install 't2t[metrics]'" in out
     monkeypatch.setattr(doctor, "required_packages", lambda: (fine, optional))
     assert cli.main(["doctor"]) == 0
     assert "8 x cpu" in capsys.readouterr().out

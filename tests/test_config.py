@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import typing
 from typing import Literal
 
 import pytest
@@ -205,3 +206,10 @@ def test_impossible_values_are_refused(build, message):
 def test_names_must_name_a_directory(experiment, name):
     with pytest.raises(ValueError, match="name is"):
         dataclasses.replace(experiment, name=name)
+
+
+def test_recomputation_is_chosen_among_what_a_stack_offers():
+    from t2t.nn import stack
+
+    offered = [choice for choice in typing.get_args(Train.__annotations__["remat"]) if choice is not type(None)]
+    assert typing.get_args(offered[0]) == stack.REMATS

@@ -46,6 +46,30 @@ def test_a_config_is_found_by_path_and_by_name(here):
         assert (experiment.name, description, path) == ("mine", "A config of my own.", mine)
 
 
+def test_a_name_with_a_dot_is_no_suffix(here):
+    mine = write(here / "configs" / "t5-v1.1.py", CONFIG)
+    for argument in ("t5-v1.1", "t5-v1.1.py"):
+        assert finding.config_path(argument) == mine
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\ndef get_config(:\n", r"odd.py: SyntaxError: .*\(odd.py, line 2\)"),
+        ("x = 1\ny = z\n", r"odd.py:2: NameError: name 'z' is not defined"),
+        ("import t2t.nowhere\n", r"odd.py:1: ModuleNotFoundError: No module named 't2t.nowhere'"),
+        (
+            "from t2t.config import Train\n\ndef get_config():\n    return Train(steps=0)\n",
+            r"odd.py:4: train.steps is 0",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_run_says_where(here, text, message):
+    write(here / "odd.py", text)
+    with pytest.raises(UsageError, match=message):
+        finding.load_config("odd.py")
+
+
 def test_shipped_configs_are_found_from_anywhere(here):
     assert "quickstart" in finding.shipped_configs()
     assert finding.config_path("quickstart") == finding.recipes_root() / "configs" / "quickstart.py"

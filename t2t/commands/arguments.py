@@ -59,10 +59,7 @@ def find_experiment(argument: str) -> Source:
     path = pathlib.Path(argument)
     if path.is_dir():
         return _read_run(path)
-    try:
-        experiment, description, recipe = finding.load_config(argument)
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error)) from error
+    experiment, description, recipe = finding.load_config(argument)
     return Source(experiment=experiment, description=description, recipe=recipe)
 
 

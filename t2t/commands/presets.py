@@ -34,7 +34,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     if options.name not in names:
         close = difflib.get_close_matches(options.name, names, n=3, cutoff=0.4)
-        raise UsageError(f"there is no preset {options.name}; the closest are {', '.join(close)}")
+        hint = f"the closest are {', '.join(close)}" if close else "t2t presets lists all"
+        raise UsageError(f"there is no preset {options.name}; {hint}")
     preset = t2t.preset(options.name)
     for path, value in config_lib.flatten(preset).items():
         print(f"{path or 'config':<50}{value}")
