@@ -60,13 +60,35 @@ def make_mesh(sizes: config.Mesh, *, devices: Sequence[Any] | None = None) -> Me
         devices: None = every device there is.
 
     Raises:
-        ValueError: if the sizes do not multiply to the number of devices.
+        ValueError: if the sizes do not multiply to the number of devices, or processes would share rows of a batch.
     """
     devices = jax.devices() if devices is None else list(devices)
     wanted = {axis: getattr(sizes, axis) for axis in MESH_AXES}
     shape = mesh_shape(wanted, num_devices=len(devices))
     # Auto, because jax.make_mesh's default became Explicit, under which a lookup table[ids] is an error.
-    return jax.make_mesh(shape, MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES), devices=devices)
+    auto = (AxisType.Auto,) * len(MESH_AXES)
+    mesh = jax.make_mesh(shape, MESH_AXES, axis_types=auto, devices=devices)
+    if processes_share_rows(mesh):  # arranged by the links between devices; in their own order they are by process
+        mesh = Mesh(np.reshape(devices, shape), MESH_AXES, axis_types=auto)
+    if processes_share_rows(mesh):
+        processes = len({_process(device) for device in devices})
+        each = len(devices) // processes
+        raise ValueError(
+            f"mesh {_sizes(mesh, MESH_AXES)} over {processes} processes of {each} devices: each process makes its own "
+            f"rows of the batch, so devices that share rows (tensor x sequence = {shape[2] * shape[3]}) must be of one "
+            f"process. Choose tensor x sequence among {_listed(_divisors(each))}; data x fsdp takes the rest"
+        )
+    return mesh
+
+
+def processes_share_rows(mesh: Mesh) -> bool:
+    """Whether some rows of a batch would live on devices of two processes, of which each makes others for them."""
+    rows = mesh.devices.reshape(mesh.shape["data"] * mesh.shape["fsdp"], -1)
+    return any(len({_process(device) for device in devices}) > 1 for devices in rows)
+
+
+def _process(device: Any) -> int:
+    return device.process_index
 
 
 def mesh_shape(sizes: Mapping[str, int], *, num_devices: int) -> tuple[int, ...]:

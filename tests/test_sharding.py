@@ -56,6 +56,39 @@ def test_mesh_refuses(sizes, message):
 
 
 @pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ({"data": 8}, True),
+        ({"data": 2, "tensor": 4}, True),
+        ({"data": 1, "fsdp": 4, "sequence": 2}, True),
+        ({"data": 1, "tensor": 8}, False),
+        ({"data": 1, "tensor": 4, "sequence": 2}, False),
+    ],
+    ids=str,
+)
+@multi_device
+def test_two_processes_share_no_rows(monkeypatch, sizes, fits):
+    monkeypatch.setattr(sharding, "_process", lambda device: device.id // 4)
+    if fits:
+        assert not sharding.processes_share_rows(make_mesh(**sizes))
+        return
+    with pytest.raises(ValueError, match=r"over 2 processes of 4 devices.*tensor x sequence = 8.*among 1, 2, 4;"):
+        make_mesh(**sizes)
+
+
+@multi_device
+def test_devices_are_arranged_by_process_where_their_links_would_mix_rows(monkeypatch):
+    monkeypatch.setattr(sharding, "_process", lambda device: device.id % 2)
+    devices = sorted(jax.devices(), key=lambda device: device.id % 2)
+    mixed = sharding.Mesh(np.reshape(jax.devices(), (2, 1, 4, 1)), sharding.MESH_AXES)
+    monkeypatch.setattr(sharding.jax, "make_mesh", lambda *args, **options: mixed)
+    assert sharding.processes_share_rows(mixed)
+    mesh = sharding.make_mesh(Mesh(data=2, tensor=4), devices=devices)
+    assert list(mesh.devices.flat) == devices
+    assert set(mesh.axis_types) == {jax.sharding.AxisType.Auto}
+
+
+@pytest.mark.parametrize(
     ("shape", "axes", "spec"),
     [
         ((6, 512, 8, 64), ("layers", "embed", "heads", "head"), P(None, "fsdp", "tensor")),
