@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -26,6 +26,8 @@ class Options:
     """Continue from an older checkpoint where the newest is damaged."""
     dry_run: bool = False
     """Show config, shapes, parameters, memory and the first batch, compile the step, and stop."""
+    distributed: Literal["auto"] | None = None
+    """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _start(experiment: Experiment, source: Source, options: Options) -> int:
     from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
+    from t2t.train import processes
 
+    processes.join(options.distributed)
     workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
     if options.dry_run:
         from t2t.train import preview

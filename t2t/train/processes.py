@@ -1,11 +1,46 @@
 """What several processes of one run must agree on; each function is trivial where there is one process."""
 
 import json
-from typing import Any
+import os
+from typing import Any, Literal
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
+
+from t2t.errors import UsageError
+
+VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+"""Environment variables that make a process one of several: host:port of process 0, how many there are, which it is."""
+
+
+def join(how: Literal["auto"] | None = None) -> None:
+    """Makes this process one of the several of a run; to be called before anything computes with JAX.
+
+    Args:
+        how: auto asks the cluster who the others are, as JAX does on TPU pods, Slurm, Open MPI and Kubernetes; None
+            takes `VARIABLES`, and without them this process is alone.
+
+    Raises:
+        UsageError: some of the variables are missing or no numbers, or JAX knows no such cluster.
+    """
+    if how == "auto":
+        try:
+            jax.distributed.initialize()
+        except ValueError as error:
+            raise UsageError(f"--distributed auto finds no cluster that JAX knows: {error}") from error
+        return
+    given = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
+    missing = [name for name in VARIABLES if name not in given]
+    if not given:
+        return
+    if missing:
+        raise UsageError(f"{', '.join(given)} set without {', '.join(missing)}: set all of them, or none")
+    address, count, index = given.values()
+    try:
+        jax.distributed.initialize(address, int(count), int(index))
+    except ValueError as error:
+        raise UsageError(f"{given} names no process of a run: {error}") from error
 
 
 def is_first() -> bool:

@@ -1,8 +1,79 @@
 """Values of all processes: of the only one here; several are tested by launching them (test_several_processes.py)."""
 
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from t2t.errors import UsageError
 from t2t.train import processes
 
 
 def test_one_process_is_the_first_and_gathers_its_own_value():
     assert processes.is_first()
     assert processes.gather_json({"positions": [3, -1]}) == [{"positions": [3, -1]}]
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    """The arguments of each call of jax.distributed.initialize, which is not made; no variable is set."""
+    calls = []
+    monkeypatch.setattr(processes.jax.distributed, "initialize", lambda *given: calls.append(given))
+    for name in processes.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return calls
+
+
+def set_variables(monkeypatch, *values):
+    for name, value in zip(processes.VARIABLES, values, strict=False):
+        monkeypatch.setenv(name, value)
+
+
+def test_a_process_is_alone_unless_told_otherwise(joined, monkeypatch):
+    processes.join()
+    assert joined == []
+    processes.join("auto")
+    set_variables(monkeypatch, "host:1234", "4", "3")
+    processes.join()
+    assert joined == [(), ("host:1234", 4, 3)]
+
+
+def test_variables_that_name_no_process_are_refused(joined, monkeypatch):
+    set_variables(monkeypatch, "host:1234", "4")
+    with pytest.raises(UsageError, match=r"JAX_NUM_PROCESSES set without JAX_PROCESS_ID: set all"):
+        processes.join()
+    set_variables(monkeypatch, "host:1234", "4", "last")
+    with pytest.raises(UsageError, match="names no process of a run: invalid literal"):
+        processes.join()
+    assert joined == []
+
+
+def test_a_cluster_that_jax_does_not_know_is_refused(monkeypatch):
+    def initialize():
+        raise ValueError("coordinator_address should be defined.")
+
+    monkeypatch.setattr(processes.jax.distributed, "initialize", initialize)
+    with pytest.raises(UsageError, match="--distributed auto finds no cluster that JAX knows: coordinator_address"):
+        processes.join("auto")
+
+
+@pytest.mark.slow
+def test_nothing_computes_before_a_process_joins():
+    """Once JAX has looked for devices, a process stays alone."""
+    code = textwrap.dedent("""
+        import sys
+        from jax._src import xla_bridge
+        from t2t.commands import train
+        from t2t.train import processes
+
+        def join(how):
+            import t2t.train.loop
+            print(how, xla_bridge.backends_are_initialized())
+            sys.exit(0)
+
+        processes.join = join
+        train.run(["quickstart", "--distributed", "auto"])
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "auto False\n", done.stderr
