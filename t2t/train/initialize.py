@@ -15,15 +15,13 @@ from flax import traverse_util
 from t2t import config as config_lib
 from t2t import sharding
 from t2t.errors import UsageError
+from t2t.hf import table
 from t2t.train import checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
 from t2t.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
-
-MAY_BE_FRESH = ("head/", "pooler/")
-"""Parameters that another model need not have, and need not give: they belong to what it was trained for."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,14 +68,15 @@ def open_source(path: str | Path) -> Source:
 def load_params(source: Source, pieces: Pieces) -> dict[str, Any]:
     """The parameters of a run, read one by one from another model and placed on the mesh.
 
-    Heads and poolers that the source lacks are fresh; those that the model lacks are left out.
+    Heads and poolers that the source lacks are fresh; those that the model lacks are left out: they belong to what a
+    model was trained for.
 
     Raises:
         UsageError: arrays that are missing, left over or of another shape; each is listed.
     """
     wanted = trees.by_path(pieces.state.params["model"])
-    missing = [path for path in wanted if path not in source.shapes and path.startswith(MAY_BE_FRESH)]
-    unused = [path for path in source.shapes if path not in wanted and path.startswith(MAY_BE_FRESH)]
+    missing = [path for path in wanted if path not in source.shapes and path.startswith(table.HEAD_PATHS)]
+    unused = [path for path in source.shapes if path not in wanted and path.startswith(table.HEAD_PATHS)]
     there = {path: leaf for path, leaf in source.shapes.items() if path not in unused}
     asked = {path: leaf for path, leaf in wanted.items() if path not in missing}
     lines = [
