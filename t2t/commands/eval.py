@@ -1,9 +1,10 @@
 """`t2t eval RUN_OR_CONFIG`: loss, perplexity and each task's own metrics on held-out examples."""
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -28,6 +29,8 @@ class Options:
     """Directory for results and predictions; None is RUN/eval (other splits: RUN/eval_SPLIT), for a config nowhere."""
     print_config: bool = False
     """Print the experiment as JSON and stop."""
+    distributed: Literal["auto"] | None = None
+    """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,15 +59,19 @@ def run(arguments: Sequence[str]) -> int:
         arguments_lib.print_config(experiment)
         return 0
     finding.check_modules(experiment.data.modules)
+    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
+    from t2t.train import processes
+
+    processes.join(options.distributed)
     results, baselines = _evaluate(experiment, source, options)
-    _print(results, baselines)
+    if processes.is_first():
+        _print(results, baselines)
     return 0
 
 
 def _evaluate(
     experiment: Experiment, source: Source, options: Options
-) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Mapping[str, float] | None]]:
-    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
+) -> tuple[Mapping[str, Mapping[str, float | None]], Mapping[str, Mapping[str, float] | None]]:
     from t2t.train import beginning, build, evaluate, initialize, tasks
 
     origin = _find_parameters(experiment, source, options)
@@ -73,7 +80,7 @@ def _evaluate(
     vocabulary = beginning.choose_vocabulary(experiment, opened, kept=kept)
     pieces = build.build(experiment, vocabulary)
     tasks.register(experiment)
-    wanted = tasks.to_evaluate(experiment, options.tasks or None)
+    wanted = tasks.to_evaluate(experiment, options.tasks or None, split=options.split)
     if not wanted:
         raise UsageError("there is nothing to evaluate: name tasks with --tasks")
     params = initialize.load_params(opened, pieces)
@@ -91,13 +98,15 @@ def _find_parameters(experiment: Experiment, source: Source, options: Options) -
                 "a config has no parameters: give --init, a run, checkpoint, model or Hugging Face directory"
             )
         return pathlib.Path(experiment.init)
-    checkpoints = source.run / "checkpoints"
-    steps = sorted(int(path.name) for path in checkpoints.glob("*") if path.name.isdecimal())
+    from t2t.train import checkpoint
+
+    store = checkpoint.CheckpointStore(source.run / "checkpoints")
+    steps = store.steps()
     if not steps:
         raise UsageError(f"the run {source.run} has no checkpoint yet")
     if options.step is not None and options.step not in steps:
         raise UsageError(f"the run {source.run} has no checkpoint {options.step}; it has {', '.join(map(str, steps))}")
-    return checkpoints / str(steps[-1] if options.step is None else options.step)
+    return store.path(steps[-1] if options.step is None else options.step)
 
 
 def _find_output(source: Source, options: Options) -> pathlib.Path | None:
@@ -111,11 +120,11 @@ def _step_of(path: pathlib.Path) -> int:
     return int(path.name) if path.name.isdecimal() else 0
 
 
-def _print(results: Mapping[str, Mapping[str, float]], baselines: Mapping[str, Any]) -> None:
+def _print(results: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, Any]) -> None:
     for task, values in results.items():
         baseline = baselines[task] or {}
         print(f"{task} ({values['examples']:,.0f} examples)")
         for name, value in values.items():
             if name != "examples":
                 beside = f"    baseline {baseline[name]:.4g}" if name in baseline else ""
-                print(f"  {name:<20}{value:>10.4g}{beside}")
+                print(f"  {name:<20}{math.nan if value is None else value:>10.4g}{beside}")

@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -28,7 +29,7 @@ class Result:
     split: str
     step: int
     metric: str
-    value: float
+    value: float  # NaN where it is not finite
     baseline: float | None
     examples: int
 
@@ -54,17 +55,6 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def read_log(run: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; a last one that a kill cut off is left out."""
-    lines = []
-    for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return lines
-
-
 def read_results(run: pathlib.Path) -> Iterator[Result]:
     """The metrics of the newest evaluation of every task and split; losses for tasks that have no other."""
     for directory in sorted([*run.glob("eval/*"), *run.glob("eval_*/*")]):
@@ -72,7 +62,7 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         if not steps:
             continue
         content = json.loads((directory / f"{steps[-1]}.json").read_text(encoding="utf-8"))
-        metrics: Mapping[str, float] = content["metrics"]
+        metrics: Mapping[str, float | None] = content["metrics"]
         baseline: Mapping[str, float] = content["baseline"] or {}
         compared = [name for name in metrics if name in baseline]
         for name in compared or [name for name in metrics if name not in ("examples", "loss")]:
@@ -81,14 +71,16 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
                 split=content["split"],
                 step=content["step"],
                 metric=name,
-                value=metrics[name],
+                value=math.nan if metrics[name] is None else metrics[name],
                 baseline=baseline.get(name),
                 examples=int(metrics.get("examples", 0)),
             )
 
 
 def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
-    log = [line for line in read_log(run) if line["split"] == "train"]
+    from t2t.train import writer
+
+    log = [line for line in writer.read(run / "metrics.jsonl") if line["split"] == "train"]
     if not log:
         return (str(run), "0", "", "", "")
     first, last = log[0], log[-1]

@@ -92,16 +92,21 @@ def open_init(experiment: Experiment) -> initialize.Source | None:
 
 
 def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, *, kept: Path | None) -> Vocabulary:
-    """The vocabulary of a run: the one it keeps, else its config's, else that of `init`, else a new one.
+    """The vocabulary of a run: the one it keeps, else its config's, else that of `init`; without `init` a new one.
 
     Raises:
-        UsageError: it cannot be read, or is not that of the parameters the run starts from.
+        UsageError: it cannot be read, is not that of the parameters the run starts from, or they come without one.
     """
     if kept is not None:
         return Vocabulary.load(kept)
     if experiment.vocabulary is None:
         if source is not None and source.vocabulary is not None:
             return Vocabulary.load(source.vocabulary)
+        if source is not None:
+            raise UsageError(
+                f"{source.path} holds no vocabulary, and its embeddings mean the tokens of one: give its directory or "
+                "file with --vocabulary (for a model of bytes, what t2t.vocabulary.ByteVocabulary().save() writes)"
+            )
         return ByteVocabulary() if experiment.vocabulary_size is None else train_vocabulary(experiment)
     try:
         vocabulary = Vocabulary.load(experiment.vocabulary)

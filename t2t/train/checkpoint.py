@@ -140,9 +140,11 @@ class CheckpointStore:
     def clean(self) -> None:
         """Removes what killed saves and deletions have left. For the one process that trains in this run."""
         if jax.process_index() == 0 and self.directory.is_dir():
-            for path in self.directory.iterdir():
+            for path in list(self.directory.iterdir()):
                 number, _, rest = path.name.partition(".")
-                if number.isdecimal() and rest.startswith(("partial", "deleted")):
+                if number.isdecimal() and rest == "replaced" and not self.path(int(number)).exists():
+                    path.rename(self.path(int(number)))  # killed before the new one took its place
+                elif number.isdecimal() and rest.startswith(("partial", "deleted", "replaced")):
                     shutil.rmtree(path)
 
     def save(
@@ -303,10 +305,12 @@ class CheckpointStore:
                 (partial / name).write_text(text, encoding="utf-8")
             manifest.write(partial)
             _flush(partial / name for name in [*texts, manifest.NAME])
+            replaced = self.directory / f"{step}.replaced"
             if self.path(step).exists():
-                self.path(step).rename(self.directory / f"{step}.deleted")
+                self.path(step).rename(replaced)
             partial.rename(self.path(step))
             _flush([self.directory])
+            shutil.rmtree(replaced, ignore_errors=True)
             self._prune()
         except _ORBAX_ERRORS as error:
             for debris in self.directory.glob(f"{step}.partial*"):

@@ -28,7 +28,8 @@ from t2t.train.step import make_eval_step
 
 log = logging.getLogger(__name__)
 
-Values = dict[str, float]
+Values = dict[str, float | None]
+"""Metrics by name; None where one is not finite, which JSON cannot hold."""
 
 MAX_EXPONENT = 700.0
 """Cross entropy beyond which the perplexity would overflow."""
@@ -82,14 +83,14 @@ class Evaluator:
             held_out = self._examples(name)
             values = self.losses(params, held_out)
             predicted, generated = self.predictions(params, held_out)
-            values |= predicted
+            values = _finite(values | predicted, of=f"{name} at step {step}")
             if directory is not None and processes.is_first():
                 nothing_learned = baseline(self._pieces.experiment, name, self._split)
                 _write(directory / name, step, self._split, values, generated, nothing_learned)
             results[name] = values
         return results
 
-    def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> Values:
+    def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> dict[str, float]:
         """Mean of each term and metric of the objective over all examples, and the perplexity."""
         mesh = self._pieces.mesh
         waiting = []
@@ -108,7 +109,9 @@ class Evaluator:
             values["perplexity"] = math.exp(min(values["cross_entropy"], MAX_EXPONENT))
         return {**values, "examples": float(self._number(held_out))}
 
-    def predictions(self, params: Mapping[str, Any], held_out: TaskExamples) -> tuple[Values, list[dict[str, Any]]]:
+    def predictions(
+        self, params: Mapping[str, Any], held_out: TaskExamples
+    ) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """The task's own metrics of generated texts, and the texts; nothing for tasks or models that have none."""
         task = self._tasks[held_out.name]
         if not task.predict_metric_fns or isinstance(self._pieces.experiment.model, EncoderConfig):
@@ -125,7 +128,7 @@ class Evaluator:
         ours = [
             task.postprocess_fn(text, example=row, is_target=False) for text, row in zip(generated, rows, strict=True)
         ]
-        values: Values = {}
+        values: dict[str, float] = {}
         for metric in task.predict_metric_fns:
             values |= {name: float(value) for name, value in metric(right, ours).items()}
         inputs = [row.get("inputs_pretokenized", vocabulary.decode(row["inputs"])) for row in rows]
@@ -194,7 +197,7 @@ class Evaluator:
             raise StoppedError(doing)
 
 
-def baseline(experiment: Experiment, task: str, split: str) -> Values | None:
+def baseline(experiment: Experiment, task: str, split: str) -> dict[str, float] | None:
     """What a predictor that has learned nothing reaches, if a module of tasks offers `baseline(task, split)` for it."""
     for module in experiment.data.modules:
         offer = getattr(sys.modules.get(module), "baseline", None)
@@ -207,13 +210,21 @@ def baseline(experiment: Experiment, task: str, split: str) -> Values | None:
     return None
 
 
+def _finite(values: dict[str, float], *, of: str) -> Values:
+    """The values with None for those that are not finite, which a warning names: no reason to end a run."""
+    bad = [name for name, value in values.items() if not math.isfinite(value)]
+    if bad:
+        log.warning("the evaluation of %s gives no finite %s: null in its results", of, ", ".join(bad))
+    return {name: None if name in bad else value for name, value in values.items()}
+
+
 def _write(
     directory: Path,
     step: int,
     split: str,
     values: Values,
     generated: list[dict[str, Any]],
-    baseline: Values | None,
+    baseline: dict[str, float] | None,
 ) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     result = {"step": step, "task": directory.name, "split": split, "metrics": values, "baseline": baseline}

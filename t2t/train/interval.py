@@ -9,11 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from t2t.train import processes
+
 LATEST = ("learning_rate", "param_norm")
 """Metrics of which a log line shows the last value instead of the mean."""
-
-HIDDEN = ("nonfinite",)
-"""Metrics that are watched and not logged."""
 
 
 class NonFiniteError(ArithmeticError):
@@ -26,7 +25,7 @@ class NonFiniteError(ArithmeticError):
 
 
 class Interval:
-    """What happened since the last log line, and the tokens read since the beginning of the run."""
+    """What happened since the last log line, and the tokens read since the beginning of the run, by all processes."""
 
     def __init__(self) -> None:
         self.total_tokens = 0
@@ -37,23 +36,21 @@ class Interval:
         self.steps = 0
         self.tokens = 0
         self._sums: dict[str, list[float]] = {}
-        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._waiting: list[tuple[int, dict[str, Any], int]] = []
 
     def add(self, step: int, metrics: dict[str, Any], *, tokens: int) -> None:
-        """Notes (sum, weight) of each metric of a step, still on the device, and the tokens it read."""
+        """Notes (sum, weight) of each metric of a step, still on the device, and the tokens this process read."""
         self.steps += 1
-        self.tokens += tokens
-        self.total_tokens += tokens
-        self._waiting.append((step, metrics))
+        self._waiting.append((step, metrics, tokens))
 
     def fetch(self) -> None:
-        """Waits for the steps noted and adds their metrics.
+        """Waits for the steps noted and adds metrics, and the tokens of all processes. Every process must call it.
 
         Raises:
             NonFiniteError: naming the first step after which something was not finite.
         """
         waiting, self._waiting = self._waiting, []
-        for step, metrics in jax.device_get(waiting):
+        for step, metrics, _ in jax.device_get(waiting):
             bad = [name for name, (total, _) in metrics.items() if not np.isfinite(total)]
             if bad:
                 raise NonFiniteError(step, bad)
@@ -64,10 +61,13 @@ class Interval:
                 else:
                     sums[0] += float(total)
                     sums[1] += float(weight)
+        tokens = sum(processes.gather_json(sum(tokens for _, _, tokens in waiting)))
+        self.tokens += tokens
+        self.total_tokens += tokens
 
     def means(self) -> dict[str, float]:
         """The mean of each metric over the steps fetched; metrics without any weight are left out."""
-        return {name: total / weight for name, (total, weight) in self._sums.items() if weight and name not in HIDDEN}
+        return {name: total / weight for name, (total, weight) in self._sums.items() if weight}
 
     def weight(self, name: str) -> float:
         """The total weight of a metric, such as the number of target tokens of cross_entropy."""

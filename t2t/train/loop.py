@@ -101,8 +101,9 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
         state, loop = beginning.new_state(pieces, source, report), beginning.LoopState()
     else:
         state, loop = beginning.restored_state(pieces, store, report, fallback=fallback)
-    step = saved = int(state.step)
-    run.write(about, experiment, recipe=recipe, vocabulary=vocabulary)
+    step = int(state.step)
+    saved = step, loop.evaluated  # of the newest checkpoint: its step, and the last evaluation it knows of
+    run.write(about, experiment, step=step, recipe=recipe, vocabulary=vocabulary)
     run.cut_back(step)
     store.discard_after(step)
     batches = beginning.open_batches(pieces, tasks.to_train(experiment), report, position=loop.position)
@@ -124,7 +125,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     with (
         batches,
         signals.StopRequests() as requests,
-        record.Recorder(pieces, run, report, step=step) as recorder,
+        record.Recorder(pieces, run, report, step=step, evaluated=evaluated) as recorder,
     ):
         evaluator = evaluate.Evaluator(
             pieces, evaluated_tasks, on_progress=report.phase, should_stop=lambda: requests.received is not None
@@ -141,16 +142,19 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 else:
                     recorder.evaluation(step, results)
                     evaluated = step
-            if saved < step and (stop is not None or is_due(step, experiment.checkpoint.every, total)):
+            end = tasks.never_measured(experiment, results) if stop is None else signals.Interrupted(stop, step)
+            lacks_results = saved[0] == step and saved[1] < evaluated  # the run was stopped before this evaluation
+            is_wanted = end is not None or is_due(step, experiment.checkpoint.every, total)
+            if lacks_results or (saved[0] < step and is_wanted):
                 interval.fetch()
                 loop = beginning.LoopState(position=batches.state(), interval=interval.state(), evaluated=evaluated)
                 metrics = record.flat(results) if evaluated == step else {}
                 store.save(step, beginning.to_save(state), data=loop.to_json(), config=about, metrics=metrics)
-                saved = step
-            if stop is not None:
+                saved = step, evaluated
+            if end is not None:
                 store.wait()
                 report.say(f"stopped after step {step}; the same command goes on from there")
-                raise signals.Interrupted(stop, step)
+                raise end
             if step >= total:
                 break
 

@@ -1,9 +1,11 @@
 """What a run writes down while it trains: log lines and evaluations, for people and for programs."""
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,14 +25,17 @@ class Recorder:
         run: where to write.
         report: where to show.
         step: the step the run goes on from.
+        evaluated: the last evaluation that is known there.
     """
 
-    def __init__(self, pieces: Pieces, run: RunDirectory, report: progress.Progress, *, step: int):
+    def __init__(self, pieces: Pieces, run: RunDirectory, report: progress.Progress, *, step: int, evaluated: int):
         self._pieces = pieces
         self._report = report
         self._total = pieces.experiment.train.steps
         self._clock: tuple[float, int] | None = None  # when the steps after this one began
-        self._writer = writer.MetricsWriter(run.metrics, run.events, step=step) if processes.is_first() else None
+        self._writer = None
+        if processes.is_first():
+            self._writer = writer.MetricsWriter(run.metrics, run.events, step=step, evaluated=evaluated)
         self._flops = step_flops(pieces)
         self._peak = peak_flops()
 
@@ -62,11 +67,12 @@ class Recorder:
         self._report.note(progress.line(step, self._total, {**values, **times}, eta=left))
         self._report.step(step)
 
-    def evaluation(self, step: int, results: Mapping[str, Mapping[str, float]]) -> None:
+    def evaluation(self, step: int, results: Mapping[str, Mapping[str, float | None]]) -> None:
         """Writes one line for each task."""
         for task, values in results.items():
             self._write(step, "validation", task, dict(values))
-            shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "examples")
+            numbers = {name: math.nan if value is None else value for name, value in values.items()}
+            shown = "  ".join(f"{name} {value:.4g}" for name, value in numbers.items() if name != "examples")
             self._report.say(f"step {step}  {task}  {shown}")
 
     @contextlib.contextmanager
@@ -85,11 +91,11 @@ class Recorder:
         return {
             "seconds": seconds,
             "steps_per_second": rate,
-            "tokens_per_second": rate * interval.tokens / interval.steps * jax.process_count(),
+            "tokens_per_second": rate * interval.tokens / interval.steps,
             "mfu": rate * self._flops / self._peak,
         }
 
-    def _write(self, step: int, split: str, task: str, values: dict[str, float]) -> None:
+    def _write(self, step: int, split: str, task: str, values: dict[str, Any]) -> None:
         if self._writer is not None:
             self._writer.write(step, split=split, task=task, values=values)
 
@@ -110,9 +116,14 @@ def peak_flops() -> float:
     return flops.measured_peak_flops() * jax.process_count() if stated is None else stated * jax.device_count()
 
 
-def flat(results: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Results by TASK/METRIC, as `checkpoint.best` names them."""
-    return {f"{task}/{name}": value for task, values in results.items() for name, value in values.items()}
+def flat(results: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
+    """Results by TASK/METRIC, as `checkpoint.best` names them, without those that are not finite."""
+    return {
+        f"{task}/{name}": value
+        for task, values in results.items()
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def count_tokens(batch: Batch) -> int:

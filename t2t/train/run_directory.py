@@ -1,7 +1,7 @@
 """The directory of a run: self-contained, so that every command works from it alone.
 
 RUN/config.json    {"t2t": version, "experiment": ..., "versions", "git", "command"}
-    recipe/        the config file and the task modules, verbatim
+    recipe/        the config file and the task modules, verbatim; in from_step_N/ those that had changed on resume
     vocabulary/    checkpoints/    metrics.jsonl    events/    eval/TASK/    log.txt
 """
 
@@ -10,6 +10,7 @@ import fcntl
 import importlib.metadata
 import importlib.util
 import json
+import logging
 import os
 import platform
 import shutil
@@ -27,6 +28,11 @@ from t2t.config import Experiment
 from t2t.errors import UsageError
 from t2t.train import processes
 from t2t.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+FROM_STEP = "from_step_"
+"""Folder of recipes that changed while the run stood still, by the step at which it went on."""
 
 PACKAGES = (
     "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "seqio", "tensorflow", "sentencepiece",
@@ -119,14 +125,17 @@ class RunDirectory:
             yield
 
     def write(
-        self, about: dict[str, Any], experiment: Experiment, *, recipe: Path | None, vocabulary: Vocabulary
+        self, about: dict[str, Any], experiment: Experiment, *, step: int, recipe: Path | None, vocabulary: Vocabulary
     ) -> None:
-        """Writes what makes the run self-contained; config.json (`about`, see `describe`) last, in one move."""
+        """Writes what makes the run self-contained; config.json (`about`, see `describe`) last, in one move.
+
+        `step` is the one the run goes on from: after 0, changed recipes are kept beside those the run began with.
+        """
         if not processes.is_first():
             return
         self.path.mkdir(parents=True, exist_ok=True)
         vocabulary.save(self.vocabulary)
-        self._copy_recipe(experiment, recipe)
+        self._copy_recipe(experiment, recipe, step=step)
         partial = self.config.with_name("config.json.partial")
         partial.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         partial.replace(self.config)
@@ -139,17 +148,30 @@ class RunDirectory:
             if result.stem.isdecimal() and int(result.stem) > step:
                 result.unlink()
 
-    def _copy_recipe(self, experiment: Experiment, recipe: Path | None) -> None:
+    def _copy_recipe(self, experiment: Experiment, recipe: Path | None, *, step: int) -> None:
         sources = {} if recipe is None else {Path(recipe.name): recipe}
         for module in experiment.data.modules:
             spec = importlib.util.find_spec(module)
             if spec is not None and spec.origin is not None and Path(spec.origin).is_file():
                 sources[Path(*module.split(".")).with_suffix(".py")] = Path(spec.origin)
         for name, source in sources.items():
-            target = self.recipe / name
+            kept, target = self._recipe_at(step, name), self.recipe / name
+            if kept.is_file() and kept.read_bytes() == source.read_bytes():
+                continue
+            if kept.is_file() and step > 0:
+                target = self.recipe / f"{FROM_STEP}{step}" / name
+                # What a config says is compared setting by setting; nothing else would tell that a task has changed.
+                level = logging.INFO if source == recipe else logging.WARNING
+                log.log(level, "%s is used from here on; it differs from %s. Both are kept: %s", source, kept, target)
             if source.resolve() != target.resolve():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
+
+    def _recipe_at(self, step: int, name: Path) -> Path:
+        """The copy of a recipe that the run used up to a step."""
+        copies = {int(path.name.removeprefix(FROM_STEP)): path / name for path in self.recipe.glob(f"{FROM_STEP}*")}
+        used = [number for number, path in copies.items() if number <= step and path.is_file()]
+        return copies[max(used)] if used else self.recipe / name
 
 
 def describe(experiment: Experiment, *, command: Sequence[str] | None = None) -> dict[str, Any]:

@@ -10,8 +10,9 @@ How a batch travels, in five files:
 
 Only this file divides a loss by a weight. The weight of each term is that of the whole global batch, known before
 anything is differentiated, so the gradient does not depend on how the batch was cut into micro-batches or spread over
-devices. A batch in which a term has no weight at all (no targets) gives that term loss and gradient 0, never NaN; what
-the optimizer remembers of earlier steps still moves the parameters.
+devices, apart from dropout masks (each micro-batch draws its own) and rounding. A batch in which a term has no weight
+at all (no targets) gives that term loss and gradient 0, never NaN; what the optimizer remembers of earlier steps still
+moves the parameters.
 """
 
 import dataclasses
@@ -43,8 +44,8 @@ def train_step(
     """The state after one update, and what happened.
 
     Metrics are (sum, weight): each term and metric of the objective, and with weight 1 `loss` (what was minimised),
-    `grad_norm` (before clipping), `param_norm`, `learning_rate`, and `nonfinite` (1 if loss or gradient is NaN or
-    infinite; the update is made all the same: the loop decides).
+    `grad_norm` (before clipping), `param_norm` and `learning_rate`. Where one of them is NaN or infinite, the update is
+    made all the same: the loop decides.
     """
     gradients, loss, metrics, carry = accumulate_gradients(
         objective,
@@ -59,13 +60,7 @@ def train_step(
     updates, opt_state = optimizer.update(gradients, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
 
-    grad_norm = optax.tree.norm(gradients)
-    numbers = {
-        "loss": loss,
-        "grad_norm": grad_norm,
-        "param_norm": optax.tree.norm(params),
-        "nonfinite": 1.0 - (jnp.isfinite(loss) & jnp.isfinite(grad_norm)).astype(jnp.float32),
-    }
+    numbers = {"loss": loss, "grad_norm": optax.tree.norm(gradients), "param_norm": optax.tree.norm(params)}
     if rate is not None:
         numbers["learning_rate"] = rate(state.step)
     one = jnp.ones((), jnp.float32)

@@ -2,7 +2,7 @@
 
 import importlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from t2t.config import Experiment
 from t2t.data import examples, file_source
@@ -34,24 +34,19 @@ def to_train(experiment: Experiment) -> Spec:
     Raises:
         UsageError: own files for a mixture, whose tasks would all read the same text.
     """
-    data = experiment.data
-    if not data.files:
-        return data.train
-    if not isinstance(data.train, str):
-        raise UsageError(
-            f"data.files takes the place of the text of one task, but data.train is a mixture: {data.train}"
-        )
-    return _with_files(experiment, data.train)
+    own = _reader_of_files(experiment)
+    return _with_files(experiment, own) if own is not None and experiment.data.files else experiment.data.train
 
 
-def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> dict[str, examples.Task]:
+def to_evaluate(
+    experiment: Experiment, names: Sequence[str] | None = None, *, split: str = SPLIT
+) -> dict[str, examples.Task]:
     """The tasks to evaluate: `names`, or those of the config; with own held-out files, the training task on them.
 
     Raises:
-        UsageError: a name that is not registered, or a task without validation split.
+        UsageError: a name that is not registered, a task without this split, or own files for a mixture.
     """
-    data = experiment.data
-    own = data.train if (data.files or data.eval_files) and isinstance(data.train, str) else None
+    data, own = experiment.data, _reader_of_files(experiment)
     wanted = list(experiment.evaluate.tasks if names is None else names)
     if names is None and data.eval_files and own is not None and own not in wanted:
         wanted.append(own)
@@ -64,9 +59,9 @@ def to_evaluate(experiment: Experiment, names: Sequence[str] | None = None) -> d
             found[name] = _with_files(experiment, name) if name == own else examples.get_task(name)
         except ValueError as error:
             raise UsageError(f"evaluate.tasks: {error}") from error
-        if SPLIT not in found[name].splits:
+        if split not in found[name].splits:
             splits = ", ".join(found[name].splits)
-            raise UsageError(f"evaluate.tasks: {name} has no split '{SPLIT}'; it has {splits}")
+            raise UsageError(f"evaluate.tasks: {name} has no split '{split}'; it has {splits}")
     return found
 
 
@@ -89,6 +84,38 @@ def check_best(experiment: Experiment, names: Sequence[str]) -> None:
             f"checkpoint.best needs an evaluation at every checkpoint: checkpoint.every={experiment.checkpoint.every} "
             f"must be a multiple of evaluate.every={experiment.evaluate.every}"
         )
+
+
+def never_measured(experiment: Experiment, results: Mapping[str, Mapping[str, object]]) -> UsageError | None:
+    """The error of a `checkpoint.best` that an evaluation does not measure: no checkpoint would ever be the best.
+
+    Args:
+        experiment: whose `checkpoint.best` has passed `check_best`.
+        results: of the evaluation, by task; empty before the first.
+    """
+    best = experiment.checkpoint.best or ""
+    task, _, metric = best.rpartition("/")
+    if task not in results or metric in results[task]:
+        return None
+    measured = ", ".join(f"{task}/{name}" for name in results[task])
+    return UsageError(f"checkpoint.best is {best!r}, which no evaluation measures; it can be one of {measured}")
+
+
+def _reader_of_files(experiment: Experiment) -> str | None:
+    """The task that reads the run's own files; None where there are none.
+
+    Raises:
+        UsageError: it is a mixture.
+    """
+    data = experiment.data
+    if not (data.files or data.eval_files):
+        return None
+    if not isinstance(data.train, str):
+        raise UsageError(
+            "data.files and data.eval_files take the place of the text of one task, but data.train is a mixture: "
+            f"{data.train}"
+        )
+    return data.train
 
 
 def _with_files(experiment: Experiment, name: str) -> examples.Task:

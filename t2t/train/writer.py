@@ -3,8 +3,8 @@
     {"step": 50, "split": "train", "task": "pydocs_span_corruption", "loss": 7.1, ..., "tokens_per_second": 31000}
     {"step": 50, "split": "validation", "task": "pydocs_topic", "accuracy": 31.5, ...}
 
-A resumed run first cuts metrics.jsonl back to the step it goes on from. Of two runs with equal metrics only the values
-of `TIME_LIKE` differ.
+A resumed run first cuts metrics.jsonl back to the step it goes on from, and to the evaluations it knows of. Of two runs
+with equal metrics only the values of `TIME_LIKE` differ. null stands for a result that is not finite.
 """
 
 import json
@@ -28,10 +28,11 @@ class MetricsWriter:
         metrics: path of metrics.jsonl.
         events: directory of the events.
         step: the step the run goes on from; later lines are removed.
+        evaluated: the last evaluation that is known there; lines of later ones are removed.
     """
 
-    def __init__(self, metrics: Path, events: Path, *, step: int):
-        cut_back(metrics, step=step)
+    def __init__(self, metrics: Path, events: Path, *, step: int, evaluated: int):
+        cut_back(metrics, step=step, evaluated=evaluated)
         self._lines = metrics.open("a", encoding="utf-8")
         self._events = _Events(events, step=step)
 
@@ -64,11 +65,12 @@ def read(metrics: Path) -> list[dict[str, Any]]:
     return records
 
 
-def cut_back(metrics: Path, *, step: int) -> None:
-    """Removes the records after `step`, in one move."""
+def cut_back(metrics: Path, *, step: int, evaluated: int) -> None:
+    """Removes the records of training after `step` and those of evaluations after `evaluated`, in one move."""
     if not metrics.exists():
         return
-    kept = [json.dumps(record) + "\n" for record in read(metrics) if record["step"] <= step]
+    records = [r for r in read(metrics) if r["step"] <= (step if r["split"] == "train" else evaluated)]
+    kept = [json.dumps(record) + "\n" for record in records]
     partial = metrics.with_name(f"{metrics.name}.partial")
     partial.write_text("".join(kept), encoding="utf-8")
     partial.replace(metrics)

@@ -102,6 +102,22 @@ def test_eval_prints_metrics_beside_baselines(here, capsys):
     assert list((here / "runs" / "lower" / "eval_test" / "lower").glob("*.json"))
 
 
+def test_eval_refuses_a_split_that_is_not_there(here, capsys):
+    assert cli.main(["eval", "runs/lower", "--split", "dev"]) == 2
+    assert "lower has no split 'dev'; it has train, validation, test" in capsys.readouterr().err
+
+
+def test_values_that_are_not_finite_are_shown_as_nan(here, capsys, monkeypatch):
+    from t2t.train import evaluate
+
+    monkeypatch.setattr(evaluate.Evaluator, "predictions", lambda *_: ({"accuracy": float("nan")}, []))
+    assert cli.main(["eval", "runs/lower", "--output", "strange/eval"]) == 0
+    assert "accuracy                   nan    baseline 25" in capsys.readouterr().out
+    (here / "strange" / "metrics.jsonl").write_text("", encoding="utf-8")
+    assert cli.main(["report", "strange"]) == 0
+    assert "nan" in capsys.readouterr().out
+
+
 def test_eval_of_a_config_needs_parameters(here, capsys):
     assert cli.main(["eval", "lower"]) == 2
     assert "give --init" in capsys.readouterr().err

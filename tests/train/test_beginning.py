@@ -3,7 +3,7 @@
 import pytest
 
 from t2t.errors import UsageError
-from t2t.train import beginning, build, checkpoint, run_directory
+from t2t.train import beginning, build, checkpoint, initialize, run_directory
 from t2t.train.interval import NonFiniteError
 from t2t.vocabulary import ByteVocabulary, Vocabulary
 from tests.train import tiny_run
@@ -18,6 +18,18 @@ def test_a_run_keeps_its_vocabulary_else_takes_the_configs_else_bytes(tmp_path):
     assert beginning.choose_vocabulary(tiny_run.experiment(), None, kept=None) == ByteVocabulary()
     with pytest.raises(UsageError, match="vocabulary: "):
         beginning.choose_vocabulary(tiny_run.experiment(vocabulary=str(tmp_path / "nothing")), None, kept=None)
+
+
+def test_parameters_without_a_vocabulary_need_one(tmp_path):
+    source = initialize.Source(
+        path=tmp_path / "model", kind="model", config=None, vocabulary=None, shapes={}, leaves=lambda asked: iter(())
+    )
+    for size in (None, 100):
+        with pytest.raises(UsageError, match=r"model holds no vocabulary.*--vocabulary"):
+            beginning.choose_vocabulary(tiny_run.experiment(vocabulary_size=size), source, kept=None)
+    ByteVocabulary().save(tmp_path / "bytes")
+    given = tiny_run.experiment(vocabulary=str(tmp_path / "bytes"))
+    assert beginning.choose_vocabulary(given, source, kept=None) == ByteVocabulary()
 
 
 def test_checkpoints_hold_all_but_frozen_parameters():

@@ -184,6 +184,19 @@ def test_debris_is_removed_and_never_listed(store):
     assert {path.name for path in store.directory.iterdir()} == {"1", "notes.txt"}
 
 
+def test_a_step_is_saved_again_and_never_missing(store):
+    save(store, 1)
+    save(store, 1, **{"task/loss": 2.0})
+    assert store.metrics(1) == {"task/loss": 2.0}
+    assert {path.name for path in store.directory.iterdir()} == {"1"}
+    # A kill between the two renames of such a save leaves the first checkpoint aside.
+    store.path(1).rename(store.directory / "1.replaced")
+    (store.directory / "1.partial").mkdir()
+    store.clean()
+    store.verify(1)
+    assert {path.name for path in store.directory.iterdir()} == {"1"}
+
+
 def test_errors_of_the_writing_thread_surface(store, monkeypatch):
     save(store, 1)
 

@@ -66,6 +66,17 @@ def test_texts_are_generated_scored_and_kept(tmp_path):
     assert lines[0]["input"].startswith("first: ")
 
 
+def test_values_that_are_not_finite_are_null_with_a_warning(tmp_path, monkeypatch, caplog):
+    evaluator, params = make(evaluate={"tasks": ("tiny_first",)}, data={"lengths": {"inputs": 48, "targets": 8}})
+    monkeypatch.setattr(evaluator, "losses", lambda *_: {"cross_entropy": float("nan"), "loss": 2.0})
+    monkeypatch.setattr(evaluator, "predictions", lambda *_: ({"correlation": float("inf")}, []))
+    values = evaluator(params, 7, directory=tmp_path)["tiny_first"]
+    assert values == {"cross_entropy": None, "loss": 2.0, "correlation": None}
+    assert "NaN" not in (tmp_path / "tiny_first/7.json").read_text()
+    assert json.loads((tmp_path / "tiny_first/7.json").read_text())["metrics"] == values
+    assert "tiny_first at step 7 gives no finite cross_entropy, correlation" in caplog.text
+
+
 def test_it_stops_when_asked_to():
     experiment = tiny_run.experiment()
     pieces = build.build(experiment, ByteVocabulary())

@@ -33,7 +33,7 @@ def run(pieces, params, tmp_path_factory):
     """A run whose only checkpoint holds `params`."""
     directory = run_directory.RunDirectory(tmp_path_factory.mktemp("runs") / "run")
     about = run_directory.describe(pieces.experiment)
-    directory.write(about, pieces.experiment, recipe=None, vocabulary=pieces.vocabulary)
+    directory.write(about, pieces.experiment, step=0, recipe=None, vocabulary=pieces.vocabulary)
     with checkpoint.CheckpointStore(directory.checkpoints) as store:
         state = initialize.make_state(params, pieces)
         store.save(3, beginning.to_save(state), data={}, config=about)

@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t.train import processes
 from t2t.train.interval import Interval, NonFiniteError
 
 
 def metrics(total: float, weight: float = 1.0, **latest: float):
-    pairs = {"loss": (total, weight), "nonfinite": (0.0, 1.0)} | {name: (value, 1.0) for name, value in latest.items()}
+    pairs = {"loss": (total, weight)} | {name: (value, 1.0) for name, value in latest.items()}
     return {name: (jnp.float32(a), jnp.float32(b)) for name, (a, b) in pairs.items()}
 
 
@@ -26,8 +27,18 @@ def test_means_divide_sums_by_weights():
 def test_clearing_keeps_the_tokens_of_the_run():
     interval = Interval()
     interval.add(1, metrics(1.0), tokens=10)
+    interval.fetch()
     interval.clear()
     assert (interval.steps, interval.tokens, interval.total_tokens, interval.means()) == (0, 0, 10, {})
+
+
+def test_tokens_are_those_of_all_processes(monkeypatch):
+    monkeypatch.setattr(processes, "gather_json", lambda mine: [mine, 100])
+    interval = Interval()
+    interval.add(1, metrics(1.0), tokens=10)
+    interval.add(2, metrics(1.0), tokens=7)
+    interval.fetch()
+    assert (interval.tokens, interval.total_tokens) == (117, 117)
 
 
 def test_a_checkpoint_in_the_middle_changes_no_bit():

@@ -112,11 +112,26 @@ def test_a_signal_during_an_evaluation_leaves_it_for_later(finished, tmp_path, m
         os.kill(os.getpid(), signal.SIGTERM)
         raise evaluate.StoppedError
 
+    store = checkpoint.CheckpointStore(tmp_path / "run/checkpoints")
     with monkeypatch.context() as patched:
         patched.setattr(evaluate.Evaluator, "__call__", interrupt)
         with pytest.raises(signals.Interrupted):
             loop.train(tiny_run.experiment(), tmp_path / "run")
-    assert checkpoint.CheckpointStore(tmp_path / "run/checkpoints").steps() == [5, 6]
+    assert store.steps() == [5, 6]
+    assert store.metrics(6) == {}
+    # Killed between the evaluation and the save: the evaluation is made again, and stands once in the metrics.
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint.CheckpointStore, "save", lambda *args, **options: kill())
+        with pytest.raises(Killed):
+            loop.train(tiny_run.experiment(), tmp_path / "run")
+    assert metrics(tmp_path / "run") == metrics(finished)[:2]
+    # Killed after the save: the checkpoint of the step holds the results.
+    with monkeypatch.context() as patched:
+        stop_before(patched, 1, kill)
+        with pytest.raises(Killed):
+            loop.train(tiny_run.experiment(), tmp_path / "run")
+    assert store.metrics(6)["tiny_span_corruption/cross_entropy"] == metrics(finished)[1]["cross_entropy"]
+    store.verify(6)
     loop.train(tiny_run.experiment(), tmp_path / "run")
     assert_same_run(finished, tmp_path / "run")
 
@@ -158,6 +173,27 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_is_not_saved(tmp_path):
     store = checkpoint.CheckpointStore(tmp_path / "run/checkpoints")
     assert store.steps() == [1]
     store.verify(1)
+
+
+def test_an_evaluation_that_is_not_finite_ends_no_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate.Evaluator, "losses", lambda self, *_: {"cross_entropy": np.nan, "examples": 13.0})
+    best = {"best": "tiny_span_corruption/cross_entropy", "best_is": "lowest", "every": 6}
+    loop.train(tiny_run.experiment(train={"steps": 6}, checkpoint=best), tmp_path / "run")
+    line = metrics(tmp_path / "run")[-1]
+    assert (line["split"], line["cross_entropy"]) == ("validation", None)
+    assert checkpoint.CheckpointStore(tmp_path / "run/checkpoints").metrics(6) == {
+        "tiny_span_corruption/examples": 13.0
+    }
+    assert "no finite cross_entropy" in (tmp_path / "run/log.txt").read_text()
+
+
+def test_a_metric_that_is_not_measured_is_refused_after_a_save(tmp_path):
+    best = {"best": "tiny_span_corruption/acuracy", "every": 12}
+    with pytest.raises(UsageError, match=r"acuracy.*it can be one of .*tiny_span_corruption/accuracy"):
+        loop.train(tiny_run.experiment(checkpoint=best), tmp_path / "run")
+    store = checkpoint.CheckpointStore(tmp_path / "run/checkpoints")
+    assert store.steps() == [6]
+    assert "tiny_span_corruption/accuracy" in store.metrics(6)
 
 
 def test_a_file_that_vanished_is_named_and_the_checkpoint_stays(tmp_path):

@@ -31,7 +31,10 @@ def test_a_line_holds_means_tokens_and_times(tmp_path, clock):
     for step in range(1, 5):
         interval.add(step, {"cross_entropy": (jnp.float32(60.0), jnp.float32(30.0))}, tokens=200)
     interval.fetch()
-    with progress.Progress(run.log, total=12) as report, record.Recorder(pieces, run, report, step=0) as recorder:
+    with (
+        progress.Progress(run.log, total=12) as report,
+        record.Recorder(pieces, run, report, step=0, evaluated=0) as recorder,
+    ):
         clock.now = 160.0  # a minute of compilation
         recorder.completed(1)
         clock.now = 161.0
@@ -39,17 +42,19 @@ def test_a_line_holds_means_tokens_and_times(tmp_path, clock):
             clock.now = 171.0  # an evaluation
         clock.now = 172.0
         recorder.log(4, interval)
-        recorder.evaluation(4, {"tiny_first": {"accuracy": 50.0, "examples": 13.0}})
+        recorder.evaluation(4, {"tiny_first": {"accuracy": 50.0, "f1": None, "examples": 13.0}})
     line, evaluation = writer.read(run.metrics)
     assert (line["step"], line["split"], line["task"]) == (4, "train", "tiny_span_corruption")
     assert (line["cross_entropy"], line["target_tokens"], line["tokens"]) == (2.0, 120.0, 800)
     assert (line["seconds"], line["steps_per_second"], line["tokens_per_second"]) == (2.0, 1.5, 300.0)
     assert line["mfu"] == pytest.approx(1.5 * record.step_flops(pieces) / 1e9)
     assert evaluation == {
-        "step": 4, "split": "validation", "task": "tiny_first", "accuracy": 50.0, "examples": 13.0,
+        "step": 4, "split": "validation", "task": "tiny_first", "accuracy": 50.0, "f1": None, "examples": 13.0,
     }  # fmt: skip
-    assert "ETA 0:05" in run.log.read_text()
+    log = run.log.read_text()
+    assert "ETA 0:05" in log and "accuracy 50  f1 nan" in log
 
 
 def test_results_are_named_as_the_best_checkpoint_names_them():
-    assert record.flat({"a": {"loss": 1.0, "f1": 2.0}, "b": {"f1": 3.0}}) == {"a/loss": 1.0, "a/f1": 2.0, "b/f1": 3.0}
+    results = {"a": {"loss": 1.0, "f1": 2.0}, "b": {"f1": 3.0, "loss": None}}
+    assert record.flat(results) == {"a/loss": 1.0, "a/f1": 2.0, "b/f1": 3.0}

@@ -21,7 +21,7 @@ def run(tmp_path):
 
 def write(run, experiment, **options):
     about = run_directory.describe(experiment, command=["t2t", "train", "tiny"])
-    run.write(about, experiment, vocabulary=ByteVocabulary(), **{"recipe": None, **options})
+    run.write(about, experiment, vocabulary=ByteVocabulary(), **{"step": 0, "recipe": None, **options})
 
 
 def test_config_json_says_what_was_run_and_with_what(run):
@@ -43,6 +43,34 @@ def test_recipe_holds_config_file_and_task_modules_verbatim(run, tmp_path):
     assert (run.recipe / "mine.py").read_text() == "# my config\n"
     copied = run.recipe / "tests/train/tiny_run.py"
     assert copied.read_bytes() == pathlib.Path(tiny_run.__file__).read_bytes()
+
+
+def test_a_module_that_changed_is_named_and_kept_beside_the_one_the_run_began_with(run, tmp_path, monkeypatch, caplog):
+    module = tmp_path / "changing_task.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    experiment = tiny_run.experiment(data={"modules": ("changing_task",)})
+    for step, text in ((0, "x = 1\n"), (4, "x = 1\n"), (6, "x = 2\n"), (8, "x = 2\n"), (10, "x = 1\n")):
+        module.write_text(text)
+        caplog.clear()
+        write(run, experiment, step=step)
+        warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert len(warned) == (step in (6, 10))
+        assert all(str(module) in line and str(run.recipe) in line for line in warned)
+    copies = {str(path.relative_to(run.recipe)): path.read_text() for path in run.recipe.rglob("*.py")}
+    assert copies == {
+        "changing_task.py": "x = 1\n",
+        "from_step_6/changing_task.py": "x = 2\n",
+        "from_step_10/changing_task.py": "x = 1\n",
+    }
+
+
+def test_a_run_that_begins_again_replaces_its_recipe(run, tmp_path, caplog):
+    recipe = tmp_path / "mine.py"
+    for text in ("# one\n", "# two\n"):
+        recipe.write_text(text)
+        write(run, tiny_run.experiment(), recipe=recipe)
+    assert (run.recipe / "mine.py").read_text() == "# two\n"
+    assert not caplog.records
 
 
 def test_only_some_settings_may_change_on_resume(run):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t.data import file_source
+from t2t.data import file_source, registry
 from t2t.errors import UsageError
 from t2t.train import tasks
 from tests.train import tiny_run
@@ -39,8 +39,22 @@ def test_own_files_take_the_place_of_the_text(tmp_path):
     assert isinstance(found["tiny_span_corruption"].source, file_source.FileSource)
     without = tiny_run.experiment(data={"files": own["files"]})
     assert tasks.to_evaluate(without) == {}
-    with pytest.raises(UsageError, match="mixture"):
-        tasks.to_train(tiny_run.experiment(data={**own, "train": {"tiny_mlm": 1.0, "tiny_first": 1.0}}))
+    for key in own:
+        mixture = tiny_run.experiment(data={key: own[key], "train": {"tiny_mlm": 1.0, "tiny_first": 1.0}})
+        for chosen in (tasks.to_train, tasks.to_evaluate):
+            with pytest.raises(UsageError, match="mixture"):
+                chosen(mixture)
+
+
+def test_the_split_that_is_evaluated_must_be_there():
+    source = registry.TextSource(tiny_run.sentences, splits=("train", "test"))
+    registry.add_objectives("tiny_tested", source)
+    experiment = tiny_run.experiment(evaluate={"tasks": ("tiny_tested_mlm",)})
+    assert list(tasks.to_evaluate(experiment, split="test")) == ["tiny_tested_mlm"]
+    with pytest.raises(UsageError, match=r"tiny_tested_mlm has no split 'validation'; it has train, test"):
+        tasks.to_evaluate(experiment)
+    with pytest.raises(UsageError, match=r"no split 'test'; it has train, validation"):
+        tasks.to_evaluate(tiny_run.experiment(), split="test")
 
 
 def test_the_best_checkpoint_needs_a_measurement():
@@ -51,3 +65,14 @@ def test_the_best_checkpoint_needs_a_measurement():
         tasks.check_best(experiment, ["tiny_mlm"])
     with pytest.raises(UsageError, match=r"checkpoint\.every=5 must be a multiple of evaluate\.every=6"):
         tasks.check_best(tiny_run.experiment(checkpoint={**best, "every": 5}), ["tiny_first"])
+
+
+def test_a_best_metric_that_no_evaluation_gives_is_found_out():
+    results = {"tiny_first": {"accuracy": 50.0, "loss": None}}
+    for best, known in (("tiny_first/accuracy", True), ("tiny_first/loss", True), ("tiny_first/acuracy", False)):
+        experiment = tiny_run.experiment(checkpoint={"best": best})
+        assert (tasks.never_measured(experiment, results) is None) == known
+        assert tasks.never_measured(experiment, {}) is None
+    error = tasks.never_measured(experiment, results)
+    assert "it can be one of tiny_first/accuracy, tiny_first/loss" in str(error)
+    assert tasks.never_measured(tiny_run.experiment(), results) is None

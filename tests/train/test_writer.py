@@ -9,7 +9,7 @@ from t2t.train import writer
 
 
 def write(directory: pathlib.Path, step: int, *steps: int):
-    opened = writer.MetricsWriter(directory / "metrics.jsonl", directory / "events", step=step)
+    opened = writer.MetricsWriter(directory / "metrics.jsonl", directory / "events", step=step, evaluated=step)
     for at in steps:
         opened.write(at, split="train", task="tiny", values={"loss": 1 / at})
     opened.write(steps[-1], split="validation", task="other", values={"accuracy": 50.0})
@@ -39,6 +39,12 @@ def test_a_resumed_run_goes_on_as_if_the_later_lines_had_not_been(tmp_path):
     assert steps == [1, 2, 3, 4]
 
 
+def test_an_evaluation_that_will_be_made_again_is_cut_back(tmp_path):
+    write(tmp_path, 0, 1, 2)
+    writer.cut_back(tmp_path / "metrics.jsonl", step=2, evaluated=1)
+    assert [(r["step"], r["split"]) for r in writer.read(tmp_path / "metrics.jsonl")] == [(1, "train"), (2, "train")]
+
+
 def test_a_line_cut_short_by_a_kill_is_dropped(tmp_path):
     write(tmp_path, 0, 1, 2)
     with (tmp_path / "metrics.jsonl").open("a") as file:
@@ -50,7 +56,7 @@ def test_a_line_cut_short_by_a_kill_is_dropped(tmp_path):
 
 
 def test_nan_is_never_written(tmp_path):
-    opened = writer.MetricsWriter(tmp_path / "metrics.jsonl", tmp_path / "events", step=0)
+    opened = writer.MetricsWriter(tmp_path / "metrics.jsonl", tmp_path / "events", step=0, evaluated=0)
     with pytest.raises(ValueError, match="JSON compliant"):
         opened.write(1, split="train", task="tiny", values={"loss": float("nan")})
     opened.close()
