@@ -281,14 +281,13 @@ def load(
     source = initialize.open_source(path)
     vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
     leaves = dict(source.leaves(_placed(Network(source.config).shapes())))
-    hugging_face = source.kind == "Hugging Face"
-    bare_prompts = hugging_face and isinstance(source.config, DecoderConfig)
+    hugging_face = path if source.kind == "Hugging Face" else None
     return Model(
         config=source.config,
         params=traverse_util.unflatten_dict(leaves, sep="/"),
         vocabulary=vocabulary,
         dtype=dtype,
-        start_id=None if bare_prompts else _start_id(source.config, vocabulary),
+        start_id=_start_id(source.config, vocabulary, hugging_face=hugging_face),
         about=_about(path, source.kind),
     )
 
@@ -303,16 +302,20 @@ def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
         params=jax.tree.map(jnp.asarray, opened.params()),
         vocabulary=vocabulary,
         dtype=dtype,
-        start_id=None if isinstance(opened.config, DecoderConfig) else _start_id(opened.config, vocabulary),
+        start_id=_start_id(opened.config, vocabulary, hugging_face=path),
         about=_about(path, "Hugging Face"),
     )
 
 
-def _start_id(config: Any, vocabulary: Vocabulary | None) -> int | None:
+def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path | None = None) -> int | None:
+    """The token before a decoder's text; that of a Hugging Face decoder is what its tokenizer puts there, if any."""
+    from t2t.hf import tokenizer  # noqa: PLC0415
     from t2t.train import build  # noqa: PLC0415
 
     if isinstance(config, EncoderConfig):
         return None
+    if hugging_face is not None and isinstance(config, DecoderConfig):
+        return tokenizer.first_token(hugging_face)
     return 0 if vocabulary is None else build.start_id(vocabulary)
 
 

@@ -50,12 +50,13 @@ def example_texts(split: str, *, kind: str) -> list[dict[str, str]]:
     return [{"inputs": example.inputs, "targets": example.targets} for example in pydocs_examples.EXAMPLES[kind](split)]
 
 
-def baseline(task: str, split: str = "validation") -> dict[str, float]:
+def baseline(task: str, split: str = "validation", max_examples: int | None = None) -> dict[str, float]:
     """What a predictor that has learned nothing reaches on a task: {metric: per cent}.
 
     Args:
         task: its name, such as pydocs_topic.
         split: where it is measured; the commonest class is that of the training split.
+        max_examples: how many of it, from the first; None is all.
 
     Raises:
         ValueError: for a task without a baseline.
@@ -66,7 +67,7 @@ def baseline(task: str, split: str = "validation") -> dict[str, float]:
             f"task={task!r} has no baseline; those of {', '.join(f'pydocs_{name}' for name in METRICS)} do"
         )
     examples = pydocs_examples.EXAMPLES[kind]
-    held_out = examples(split)
+    held_out = examples(split)[:max_examples]
     predictions: Sequence[str]
     if kind == "summarize":
         predictions = [pydocs_examples.first_words(example.inputs) for example in held_out]

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Key
 
-from t2t.functional import dropout, gradients
+from t2t.functional import dropout, gradients, precision
 
 MASKED_SCORE = float(np.finfo(np.float32).min)
 """Score of a pair that may not attend: finite, so a row without any allowed pair is uniform instead of NaN."""
@@ -28,8 +28,9 @@ def attention_scores(
     """
     batch, num_heads, length, head_dim = query.shape
     num_kv_heads = key.shape[1]
+    wide = precision.at_least_float32(query.dtype)
     query_BGTH = query.reshape(batch, num_kv_heads, num_heads // num_kv_heads * length, head_dim)
-    scores_BGTS = jnp.einsum("BGTH,BGSH->BGTS", query_BGTH, key, preferred_element_type=jnp.float32)
+    scores_BGTS = jnp.einsum("BGTH,BGSH->BGTS", query_BGTH, key, preferred_element_type=wide)
     scores_BNTS = scores_BGTS.reshape(batch, num_heads, length, key.shape[2])
     return scores_BNTS if scale == 1.0 else scores_BNTS * scale
 
@@ -50,7 +51,7 @@ def attention_weights(
         [[1.0, 0.0], [0.5, 0.5]]
     """
     if bias is not None:
-        bias = bias.astype(jnp.float32)
+        bias = bias.astype(scores.dtype)
         scores = gradients.add_shared(scores, bias) if bias.shape[0] == 1 else scores + bias
     if mask is not None:
         scores = jnp.where(mask[:, None], scores, MASKED_SCORE)

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
+from t2t.functional import precision
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ def token_losses(
         which XLA fuses into the reductions, and which needs no gather where the vocabulary is sharded. Ties for the
         greatest logit count as correct, where argmax would take the first.
     """
-    logits = logits.astype(jnp.float64 if logits.dtype == jnp.float64 else jnp.float32)
+    logits = logits.astype(precision.at_least_float32(logits.dtype))
     greatest = jax.lax.stop_gradient(jnp.max(logits, axis=-1))
     shifted = logits - greatest[..., None]
     is_target = jax.lax.broadcasted_iota(targets.dtype, logits.shape, logits.ndim - 1) == targets[..., None]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from t2t.functional import gradients
+from t2t.functional import gradients, precision
 
 
 @gradients.recomputed
@@ -17,9 +17,9 @@ def rms_norm(x: Float[Array, "*axes D"], scale: Float[Array, " D"], *, eps: floa
 
     Reference: Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
     """
-    x32 = x.astype(jnp.float32)
-    inverse = jax.lax.rsqrt(jnp.mean(jnp.square(x32), axis=-1, keepdims=True) + eps)
-    return (x32 * inverse).astype(x.dtype) * _broadcast(scale, x)
+    wide = x.astype(precision.at_least_float32(x.dtype))
+    inverse = jax.lax.rsqrt(jnp.mean(jnp.square(wide), axis=-1, keepdims=True) + eps)
+    return (wide * inverse).astype(x.dtype) * _broadcast(scale, x)
 
 
 @gradients.recomputed
@@ -30,8 +30,8 @@ def layer_norm(
 
     Reference: Ba et al., Layer Normalization, arXiv:1607.06450.
     """
-    x32 = x.astype(jnp.float32)
-    centred = x32 - jnp.mean(x32, axis=-1, keepdims=True)
+    wide = x.astype(precision.at_least_float32(x.dtype))
+    centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
     inverse = jax.lax.rsqrt(jnp.mean(jnp.square(centred), axis=-1, keepdims=True) + eps)
     normalised = (centred * inverse).astype(x.dtype) * _broadcast(scale, x)
     return normalised if bias is None else normalised + _broadcast(bias, x)

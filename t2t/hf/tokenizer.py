@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
 from t2t.vocabulary import sentencepiece_model
@@ -65,6 +67,14 @@ def write(
     for name, content in written.items():
         (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return list(written)
+
+
+def first_token(directory: Path) -> int | None:
+    """The token that the tokenizer.json of a directory puts before every text; None where there is neither."""
+    file = directory / "tokenizer.json"
+    if not file.is_file():
+        return None
+    return next(iter(tokenizers.Tokenizer.from_file(str(file)).encode("").ids), None)
 
 
 def tokenizer_json(

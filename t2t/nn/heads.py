@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from t2t.functional import precision
 from t2t.nn import checks, projection
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
 from t2t.nn.norm import Norm
@@ -140,8 +141,9 @@ class MaskedLanguageModelHeadModule(nn.Module):
     def next_sentence_logits(self, pooled: Float[Array, "B D"]) -> Float[Array, "B 2"]:
         """Scores in float32 of "follows" and "does not follow"."""
         kernel, bias = self.next_sentence()
-        logits = jnp.einsum("BD,DC->BC", pooled, kernel, preferred_element_type=jnp.float32)
-        return projection.add_bias(logits, bias.astype(jnp.float32))
+        wide = precision.at_least_float32(pooled.dtype)
+        logits = jnp.einsum("BD,DC->BC", pooled, kernel, preferred_element_type=wide)
+        return projection.add_bias(logits, bias.astype(logits.dtype))
 
 
 Head = LanguageModelHead | MaskedLanguageModelHead
@@ -160,11 +162,12 @@ def _vocabulary_bias(module: Any) -> Array:
 
 
 def _vocabulary_scores(hidden: Array, *, table: Array, kernel: Array | None, bias: Array | None) -> Array:
+    wide = precision.at_least_float32(hidden.dtype)
     if kernel is None:
-        logits = jnp.einsum("...D,VD->...V", hidden, table, preferred_element_type=jnp.float32)
+        logits = jnp.einsum("...D,VD->...V", hidden, table, preferred_element_type=wide)
     else:
-        logits = jnp.einsum("...D,DV->...V", hidden, kernel.astype(hidden.dtype), preferred_element_type=jnp.float32)
+        logits = jnp.einsum("...D,DV->...V", hidden, kernel.astype(hidden.dtype), preferred_element_type=wide)
     if bias is not None:
-        logits = projection.add_bias(logits, bias.astype(jnp.float32))
+        logits = projection.add_bias(logits, bias.astype(logits.dtype))
     axes = ("batch", *("length",) * (logits.ndim - 2), "vocab") if logits.ndim > 1 else ("vocab",)
     return nn.with_logical_constraint(logits, axes[-logits.ndim :])

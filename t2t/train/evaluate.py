@@ -198,13 +198,16 @@ class Evaluator:
 
 
 def baseline(experiment: Experiment, task: str, split: str) -> dict[str, float] | None:
-    """What a predictor that has learned nothing reaches, if a module of tasks offers `baseline(task, split)` for it."""
+    """What a predictor that has learned nothing reaches on the examples evaluated.
+
+    A module of tasks may offer it: `baseline(task, split, max_examples)`.
+    """
     for module in experiment.data.modules:
         offer = getattr(sys.modules.get(module), "baseline", None)
         if offer is None:
             continue
         try:
-            return offer(task, split)
+            return offer(task, split, experiment.evaluate.max_examples)
         except ValueError as error:
             log.debug("%s", error)
     return None

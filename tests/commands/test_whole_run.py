@@ -51,7 +51,7 @@ def rows(split):
     return [{"inputs": word, "targets": word.lower()} for word in WORDS]
 
 
-def baseline(task, split="validation"):
+def baseline(task, split="validation", max_examples=None):
     return {"accuracy": 25.0}
 
 
@@ -200,4 +200,7 @@ def test_a_causal_decoder_generates_from_the_prompts_it_was_evaluated_on(here):
     (file,) = (here / "runs" / "causal").glob("eval/lower/*predictions.jsonl")
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     model = t2t.load("runs/causal")
+    model.export("causal-exported")
+    exported = t2t.load("causal-exported")
+    assert exported.start_id == model.start_id == 0
     assert model.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]

@@ -9,7 +9,7 @@ import t2t
 from t2t import heads
 from t2t.models import base
 
-QUICK = ("t5-small", "google/t5-v1_1-small", "bert-base-uncased", "openai-gpt", "gpt2")
+QUICK = ("t5-small", "t5-v1_1-small", "bert-base-uncased", "openai-gpt", "gpt2")
 LARGEST = 1_100_000_000
 """Parameters that fit this test's memory, in float32 and twice while they are drawn."""
 
@@ -30,5 +30,7 @@ def test_published_sizes_start_near_the_uniform_distribution(name):
     batch = {f"{side}_input_tokens": tokens for side in ("encoder", "decoder")}
     params = jax.jit(network.init)(jax.random.key(0))
     logits = jax.jit(lambda params: network.apply(params, batch).logits)(params)
-    loss = -jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[..., None], axis=-1).mean()
-    assert abs(float(loss) - np.log(vocab_size)) < 1.5
+    # Other tokens than those read: a model whose output is its embedding guesses its own input well from the start.
+    targets = jnp.asarray(np.random.default_rng(1).integers(1, vocab_size, tokens.shape, np.int32))
+    loss = -jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], axis=-1).mean()
+    assert float(loss) < np.log(vocab_size) + 1.5

@@ -73,6 +73,7 @@ def test_metrics_and_baseline_are_accuracies(tasks, kind):
     targets = [targets for _, targets in ROWS[kind]]
     assert metric(targets, targets) == {"accuracy": 100.0}
     assert tasks.baseline(f"pydocs_{kind}") == {"accuracy": pytest.approx(200 / 3)}
+    assert tasks.baseline(f"pydocs_{kind}", "validation", 1)["accuracy"] in (0.0, 100.0)  # of that example alone
 
 
 def test_summaries_are_scored_by_rouge_against_the_first_words(tasks):

@@ -8,11 +8,13 @@ import numpy as np
 import optax
 import pytest
 
+from t2t.models.base import Network
 from t2t.objectives.base import Term
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.train import step as steps
 from t2t.train.optimizer import AdamW, Constant
 from t2t.train.state import init_params, init_state
+from tests.models import tiny
 from tests.train.fake_network import AXES, FakeNetwork
 
 ROWS, LENGTH, V = 8, 5, 16
@@ -63,6 +65,18 @@ def test_accumulation_equals_one_big_batch_in_double_precision(x64):
     batch = make_batch() | {"decoder_loss_weights": make_batch()["decoder_loss_weights"].astype(jnp.float64)}
     got = gradients(batch, micro_batches=4, dtype=jnp.float64)
     want = gradients(batch, micro_batches=1, dtype=jnp.float64)
+    assert greatest_difference(got[0], want[0]) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["t5_1_0", "t5_1_1", "gpt2"])
+def test_accumulation_of_real_models_in_double_precision(x64, name):
+    network = Network(tiny.CONFIGS[name], dtype=jnp.float64, param_dtype=jnp.float64)
+    batch = make_batch() | {"decoder_loss_weights": make_batch()["decoder_loss_weights"].astype(jnp.float64)}
+    batch["encoder_input_tokens"] = batch["decoder_target_tokens"][:, ::-1]
+    got, want = (
+        gradients(batch, micro_batches=n, network=network, objective=LanguageModeling(), dtype=jnp.float64)
+        for n in (4, 1)
+    )
     assert greatest_difference(got[0], want[0]) < 1e-12
 
 

@@ -32,7 +32,7 @@ def questions(split: str) -> list[dict[str, str]]:
     return [{"inputs": f"first: {row['text']}"[:40], "targets": row["text"].split()[0]} for row in sentences(split)]
 
 
-def baseline(task: str, split: str = "validation") -> dict[str, float]:
+def baseline(task: str, split: str = "validation", max_examples: int | None = None) -> dict[str, float]:
     assert split in SPLITS
     if task != "tiny_first":
         raise ValueError(task)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from t2t.functional import positions
+from t2t.functional import positions, precision
 from t2t.nn import checks, projection
 from t2t.nn.positions.context import PositionContext
 
@@ -92,9 +92,10 @@ class T5BiasModule(nn.Module):
     def _bias(self, table: Array, context: PositionContext, *, bidirectional: bool) -> Array:
         """The bias [1, N, T, S], in float32 because scores are."""
         length, key_length = context.length, context.key_length
+        table = table.astype(precision.at_least_float32(table.dtype))
         if context.offset is None:
             line = self._buckets(np.arange(1 - length, key_length, dtype=np.int32), bidirectional=bidirectional)
-            line_NW = table.astype(jnp.float32)[line].T
+            line_NW = table[line].T
             return positions.toeplitz(line_NW, length=length, key_length=key_length)[None]
         # While decoding the first index is traced: look distances up in the buckets of -far...far, which hold all there
         # are, since every distance from max_distance on shares a bucket.
@@ -102,7 +103,7 @@ class T5BiasModule(nn.Module):
         buckets = self._buckets(np.arange(-far, far + 1, dtype=np.int32), bidirectional=bidirectional)
         rows = context.offset + jnp.arange(length, dtype=jnp.int32)[:, None]
         relative_TS = jnp.arange(key_length, dtype=jnp.int32)[None, :] - rows
-        near_TSN = table.astype(jnp.float32)[buckets][jnp.clip(relative_TS, -far, far) + far]
+        near_TSN = table[buckets][jnp.clip(relative_TS, -far, far) + far]
         return near_TSN.transpose(2, 0, 1)[None]
 
     def _buckets(self, relative: np.ndarray, *, bidirectional: bool) -> np.ndarray:
