@@ -259,9 +259,9 @@ class CheckpointStore:
         found = self._on_first_process(step)
         if found:
             earlier = [other for other in self.steps() if other < step]
-            way_out = (
-                f"use the one before it, of step {earlier[-1]} (--fallback)" if earlier else "there is no earlier one"
-            )
+            way_out = "there is no earlier one"
+            if earlier:
+                way_out = f"use the one before it, {self.path(earlier[-1])} (t2t train goes back to it with --fallback)"
             raise DamagedCheckpointError(
                 f"checkpoint {self.path(step)} is damaged and was not read: {'; '.join(found)}. "
                 f"The file was changed after it was written. Put back a good copy of it, or {way_out}."

@@ -46,6 +46,7 @@ def open_source(path: str | Path) -> Source:
 
     Raises:
         UsageError: there is nothing there that holds parameters.
+        DamagedCheckpointError: a file of the checkpoint is not as it was written.
     """
     path = Path(path)
     if not path.is_dir():
@@ -53,9 +54,9 @@ def open_source(path: str | Path) -> Source:
     file = path / "config.json"
     if not file.is_file():
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
-    content = json.loads(file.read_text(encoding="utf-8"))
     if (path / checkpoint.STATE).is_dir():
-        return _open_checkpoint(path, content)
+        return _open_checkpoint(path)
+    content = json.loads(file.read_text(encoding="utf-8"))
     if "experiment" in content:
         return _open_run(path)
     if "t2t" in content:
@@ -130,11 +131,15 @@ def check_same_vocabulary(source: Source, vocabulary: Vocabulary) -> None:
             )
 
 
-def _open_checkpoint(path: Path, content: dict[str, Any]) -> Source:
+def _open_checkpoint(path: Path) -> Source:
+    path = path.resolve()
+    if not path.name.isdigit():
+        raise UsageError(f"{path} holds a checkpoint, whose directory must be named by its step: rename it")
     run = path.parent.parent
     store = checkpoint.CheckpointStore(path.parent)
     step = int(path.name)
-    experiment = config_lib.from_json(content["experiment"])
+    store.verify(step)  # before anything of it is read: a damaged file must not fail as something else
+    experiment = config_lib.from_json(store.config(step)["experiment"])
     shapes = trees.by_path(store.shapes(step)["params"]["model"])
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
@@ -156,7 +161,7 @@ def _open_run(path: Path) -> Source:
     if step is None:
         raise UsageError(f"the run {path} has no checkpoint yet")
     last = path / "checkpoints" / str(step)
-    found = _open_checkpoint(last, json.loads((last / "config.json").read_text(encoding="utf-8")))
+    found = _open_checkpoint(last)
     return dataclasses.replace(found, path=path, kind="run")
 
 

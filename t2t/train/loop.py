@@ -83,15 +83,17 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     fallback: bool,
 ) -> TrainState:
     # The pieces: vocabulary, mesh, models, optimizer, tasks. What cannot work fails here, before anything is written.
+    report.phase("importing tasks")
+    tasks.register(experiment)
+    tasks.check_trained(experiment)
     report.phase("preparing the vocabulary")
     is_new = store.latest() is None
     source = beginning.open_init(experiment) if is_new else None
     vocabulary = beginning.choose_vocabulary(experiment, source, kept=None if is_new else run.vocabulary)
     report.phase("building the model")
     pieces = build.build(experiment, vocabulary)
+    tasks.check_trained(experiment, converter=pieces.converter)
     report.say(build.summary(pieces))
-    report.phase("importing tasks")
-    tasks.register(experiment)
     evaluated_tasks = tasks.to_evaluate(experiment)
     tasks.check_best(experiment, list(evaluated_tasks))
 

@@ -28,14 +28,16 @@ def describe(experiment: Experiment) -> Iterator[str]:
     Raises:
         UsageError: whatever would stop the run before its first step.
     """
+    tasks.register(experiment)
+    tasks.check_trained(experiment)
     source = beginning.open_init(experiment)
     vocabulary = beginning.choose_vocabulary(experiment, source, kept=None)
     pieces = build.build(experiment, vocabulary)
+    tasks.check_trained(experiment, converter=pieces.converter)
     yield build.summary(pieces)
     yield ""
     yield from parameters(pieces)
     yield ""
-    tasks.register(experiment)
     tasks.check_best(experiment, list(tasks.to_evaluate(experiment)))
     with (
         progress.Progress(Path(os.devnull), total=experiment.train.steps) as report,

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from t2t.config import Experiment
-from t2t.data import examples, file_source
+from t2t.data import examples, features, file_source, mixtures
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 
@@ -36,6 +36,20 @@ def to_train(experiment: Experiment) -> Spec:
     """
     own = _reader_of_files(experiment)
     return _with_files(experiment, own) if own is not None and experiment.data.files else experiment.data.train
+
+
+def check_trained(experiment: Experiment, *, converter: features.Converter | None = None) -> None:
+    """Refuses what the run cannot learn, before anything is made for it.
+
+    Raises:
+        UsageError: a task that is not registered or, with a converter, does not suit the model.
+    """
+    try:
+        for task in mixtures.leaf_tasks(experiment.data.train):
+            if converter is not None:
+                converter.check_task(task.name, task.output_features)
+    except ValueError as error:
+        raise UsageError(f"data.train: {error}") from error
 
 
 def to_evaluate(

@@ -96,7 +96,7 @@ def test_any_flipped_byte_is_refused_with_the_name_of_the_file(store):
         with pytest.raises(checkpoint.DamagedCheckpointError, match="was not read") as error:
             store.restore(like=like)
         assert str(path.relative_to(store.path(2))) in str(error.value)
-        assert "of step 1 (--fallback)" in str(error.value)
+        assert f"{store.path(1)} (t2t train goes back to it with --fallback)" in str(error.value)
         path.write_bytes(whole)
     assert store.restore(like=like).step == 2
 

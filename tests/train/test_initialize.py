@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +50,20 @@ def test_fresh_parameters_depend_on_the_seed_alone(params):
     other = build.build(tiny_run.experiment(mesh={"data": 2, "fsdp": 2, "tensor": 2}), ByteVocabulary())
     assert_same(initialize.fresh_params(other), params)
     assert params["model"]["embed"]["embedding"].std() == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.slow
+def test_any_flipped_byte_of_a_checkpoint_is_named_before_anything_is_read(run, tmp_path):
+    copied = shutil.copytree(run, tmp_path / "run")
+    for path in [path for path in (copied / "checkpoints/3").rglob("*") if path.is_file() and path.stat().st_size]:
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :])
+        for opened in (copied, copied / "checkpoints/3"):
+            with pytest.raises(checkpoint.DamagedCheckpointError, match=path.name):
+                initialize.open_source(opened)
+        path.write_bytes(whole)
+    assert initialize.open_source(copied).kind == "run"
 
 
 def test_runs_and_checkpoints_are_read(run, pieces, params):

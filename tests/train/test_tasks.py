@@ -4,7 +4,8 @@ import pytest
 
 from t2t.data import file_source, registry
 from t2t.errors import UsageError
-from t2t.train import tasks
+from t2t.train import build, tasks
+from t2t.vocabulary import ByteVocabulary
 from tests.train import tiny_run
 
 
@@ -76,3 +77,13 @@ def test_a_best_metric_that_no_evaluation_gives_is_found_out():
     error = tasks.never_measured(experiment, results)
     assert "it can be one of tiny_first/accuracy, tiny_first/loss" in str(error)
     assert tasks.never_measured(tiny_run.experiment(), results) is None
+
+
+def test_what_is_learned_must_be_there_and_suit_the_model():
+    with pytest.raises(UsageError, match=r"data.train: .*tiny_mlm"):
+        tasks.check_trained(tiny_run.experiment(data={"train": "tiny_mlmm"}))
+    experiment = tiny_run.experiment(data={"train": "tiny_causal_lm"})
+    tasks.check_trained(experiment)
+    converter = build.build(experiment, ByteVocabulary()).converter
+    with pytest.raises(UsageError, match=r"data.train: Task 'tiny_causal_lm'.*lacks \['inputs'\]"):
+        tasks.check_trained(experiment, converter=converter)
