@@ -3,8 +3,8 @@
 A global batch has `rows` lanes. Lane r reads the positions r, r + rows, r + 2 rows, ... of the stream (see
 `t2t.data.mixing`) and packs their examples greedily into its own rows: an example is appended if every feature fits,
 else the row is closed and the example begins the next. So the whole state of a lane is the position where its next row
-starts. Host h of H computes the lanes r = h modulo H: step s gives the same global batch on any number of hosts, and a
-run may resume on another number.
+starts. Host h of H computes the h-th of H equal runs of lanes, the rows that its devices hold: step s gives the same
+global batch, row for row, on any number of hosts, and a run may resume on another number.
 """
 
 import collections
@@ -134,7 +134,7 @@ class TrainPipeline:
         self.num_trimmed = 0  # tokens cut off so far, read ahead ones included; tells the user, is no part of the state
         self._packing = packing
         self._trace = trace
-        self._lanes = range(index, rows, count)
+        self._lanes = range(index * rows // count, (index + 1) * rows // count)
         self._next = {lane: lane for lane in self._lanes}
         # Examples read ahead of time, the first of each lane the one at its position: many together are read faster.
         self._ahead: dict[int, collections.deque[Example]] = {lane: collections.deque() for lane in self._lanes}
