@@ -68,6 +68,7 @@ def test_accumulation_equals_one_big_batch_in_double_precision(x64):
     assert greatest_difference(got[0], want[0]) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t5_1_0", "t5_1_1", "gpt2"])
 def test_accumulation_of_real_models_in_double_precision(x64, name):
     network = Network(tiny.CONFIGS[name], dtype=jnp.float64, param_dtype=jnp.float64)
