@@ -18,7 +18,7 @@ MASKED_SCORE = float(np.finfo(np.float32).min)
 def attention_scores(
     query: Float[Array, "B N T H"], key: Float[Array, "B G S H"], *, scale: float = 1.0
 ) -> Float[Array, "B N T S"]:
-    """Scaled products of queries and keys, in float32.
+    """Scaled products of queries and keys, in float32 at least.
 
     `scores[b, n, t, s] = scale * sum_h query[b, n, t, h] key[b, g(n), s, h]`. With fewer key heads than query heads
     (G < N), query head n reads key head `n // (N / G)`.
@@ -41,7 +41,7 @@ def attention_weights(
     mask: Bool[Array, "#B T S"] | None = None,
     bias: Float[Array, "#B N T S"] | None = None,
 ) -> Float[Array, "B N T S"]:
-    """Softmax over the read positions, in float32: `softmax_s(scores + bias)` where the mask allows, else 0.
+    """Softmax over the read positions, in the dtype of the scores: `softmax_s(scores + bias)` where allowed, else 0.
 
     A row in which nothing may be read (padding) gets uniform weights: finite, with zero gradient to the scores.
 

@@ -1,4 +1,4 @@
-"""Normalisation over the last axis, with statistics in float32 whatever the dtype of the input.
+"""Normalisation over the last axis, with statistics in float32 at least.
 
 The backward pass computes the statistics again: only the input is stored for it.
 """

@@ -74,7 +74,8 @@ def first_token(directory: Path) -> int | None:
     file = directory / "tokenizer.json"
     if not file.is_file():
         return None
-    return next(iter(tokenizers.Tokenizer.from_file(str(file)).encode("").ids), None)
+    encoded = tokenizers.Tokenizer.from_file(str(file)).encode("a")  # of "" a token after the text would come first too
+    return encoded.ids[0] if encoded.special_tokens_mask[:1] == [1] else None
 
 
 def tokenizer_json(

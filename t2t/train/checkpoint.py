@@ -212,7 +212,15 @@ class CheckpointStore:
 
     # ---- reading
 
-    def restore(self, step: int | None = None, *, like: Any, fallback: bool = False, subset: bool = False) -> Restored:
+    def restore(
+        self,
+        step: int | None = None,
+        *,
+        like: Any,
+        fallback: bool = False,
+        subset: bool = False,
+        verified: bool = False,
+    ) -> Restored:
         """Reads a checkpoint after checking it.
 
         Args:
@@ -221,12 +229,13 @@ class CheckpointStore:
                 devices wrote them (without a sharding: the first device).
             fallback: whether an older checkpoint may stand in for a damaged one.
             subset: whether `like` may ask for only some of the arrays.
+            verified: whether `verify(step)` has just passed, so that the files need not be hashed again.
 
         Raises:
             DamagedCheckpointError: a file is not as it was written, or missing.
             TreeMismatchError: the checkpoint holds other arrays; the message lists the paths.
         """
-        step = self._choose(step, fallback=fallback)
+        step = step if verified else self._choose(step, fallback=fallback)
         wanted = trees.to_nested(like)
         lines = trees.differences(self.shapes(step), wanted, subset=subset)
         if lines:

@@ -144,7 +144,8 @@ def _open_checkpoint(path: Path) -> Source:
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
         like = {"params": {"model": traverse_util.unflatten_dict(asked, sep="/")}}
-        yield from trees.by_path(store.restore(step, like=like, subset=True).state["params"]["model"]).items()
+        restored = store.restore(step, like=like, subset=True, verified=True)
+        yield from trees.by_path(restored.state["params"]["model"]).items()
 
     return Source(
         path=path,

@@ -101,6 +101,14 @@ def test_template_of_t5(trained):
     assert loaded.encode("a text", "another").ids == [*first, 1, *second, 1]
 
 
+@pytest.mark.parametrize(("before", "after", "first"), [([0], [], 0), ([0], [1], 0), ([], [1], None), ([], [], None)])
+def test_only_a_token_before_the_text_is_its_first(trained, tmp_path, before, after, first):
+    assert tokenizer.first_token(tmp_path) is None
+    frame = {**T5_FRAME, "before": before, "after": after}
+    tokenizer.write(tmp_path, trained["bytes"], **frame)
+    assert tokenizer.first_token(tmp_path) == first
+
+
 def test_spiece_model_is_what_t5s_readers_expect(trained, tmp_path):
     vocabulary = trained["unigram"]
     tokenizer.write(tmp_path, vocabulary, **T5_FRAME)

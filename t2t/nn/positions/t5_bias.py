@@ -90,7 +90,7 @@ class T5BiasModule(nn.Module):
         return nn.with_logical_partitioning(initializer, ("positions", "heads"))
 
     def _bias(self, table: Array, context: PositionContext, *, bidirectional: bool) -> Array:
-        """The bias [1, N, T, S], in float32 because scores are."""
+        """The bias [1, N, T, S], in float32 at least because scores are."""
         length, key_length = context.length, context.key_length
         table = table.astype(precision.at_least_float32(table.dtype))
         if context.offset is None:
