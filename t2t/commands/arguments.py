@@ -129,6 +129,13 @@ def status() -> Iterator[Callable[[str], None]]:
     yield say
 
 
+def print_settings(experiment: Experiment) -> None:
+    """Print every setting with its value, one a line."""
+    for path, value in config_lib.flatten(experiment).items():
+        print(f"{path or 'config':<52}{value}")
+    print(flush=True)
+
+
 def print_config(experiment: Experiment) -> None:
     """Print the experiment as JSON, as the run directory keeps it."""
     json.dump(config_lib.to_json(experiment), sys.stdout, indent=2)

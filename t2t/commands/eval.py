@@ -29,6 +29,8 @@ class Options:
     """Directory for results and predictions; None is RUN/eval (other splits: RUN/eval_SPLIT), for a config nowhere."""
     print_config: bool = False
     """Print the experiment as JSON and stop."""
+    dry_run: bool = False
+    """Show config, parameters, and each task's number of examples, first batch and memory; evaluate nothing."""
     distributed: Literal["auto"] | None = None
     """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
 
@@ -63,21 +65,35 @@ def run(arguments: Sequence[str]) -> int:
     from t2t.train import processes
 
     processes.join(options.distributed)
-    results, baselines = _evaluate(experiment, source, options)
+    opened, vocabulary = _open(experiment, source, options)
+    if options.dry_run:
+        from t2t.train import preview
+
+        arguments_lib.print_settings(experiment)
+        names = options.tasks or None
+        for line in preview.evaluation(experiment, opened, vocabulary, names=names, split=options.split):
+            print(line, flush=True)
+        return 0
+    results, baselines = _evaluate(experiment, source, options, opened=opened, vocabulary=vocabulary)
     if processes.is_first():
         _print(results, baselines)
     return 0
 
 
-def _evaluate(
-    experiment: Experiment, source: Source, options: Options
-) -> tuple[Mapping[str, Mapping[str, float | None]], Mapping[str, Mapping[str, float] | None]]:
-    from t2t.train import beginning, build, evaluate, initialize, tasks
+def _open(experiment: Experiment, source: Source, options: Options) -> tuple[Any, Any]:
+    """The parameters that are evaluated (`t2t.train.initialize.Source`), and the vocabulary."""
+    from t2t.train import beginning, initialize
 
-    origin = _find_parameters(experiment, source, options)
-    opened = initialize.open_source(origin)
+    opened = initialize.open_source(_find_parameters(experiment, source, options))
     kept = opened.vocabulary if source.run else None
-    vocabulary = beginning.choose_vocabulary(experiment, opened, kept=kept)
+    return opened, beginning.choose_vocabulary(experiment, opened, kept=kept)
+
+
+def _evaluate(
+    experiment: Experiment, source: Source, options: Options, *, opened: Any, vocabulary: Any
+) -> tuple[Mapping[str, Mapping[str, float | None]], Mapping[str, Mapping[str, float] | None]]:
+    from t2t.train import build, evaluate, initialize, tasks
+
     pieces = build.build(experiment, vocabulary)
     tasks.register(experiment)
     wanted = tasks.to_evaluate(experiment, options.tasks or None, split=options.split)

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import tyro
 
-from t2t import config as config_lib
 from t2t import finding
 from t2t.commands import arguments as arguments_lib
 from t2t.commands.arguments import Source
@@ -69,10 +68,8 @@ def _start(experiment: Experiment, source: Source, options: Options) -> int:
     if options.dry_run:
         from t2t.train import preview
 
-        for path, value in config_lib.flatten(experiment).items():
-            print(f"{path or 'config':<52}{value}")
-        print(flush=True)
-        for line in preview.describe(experiment):
+        arguments_lib.print_settings(experiment)
+        for line in preview.training(experiment, workdir, fallback=options.fallback):
             print(line, flush=True)
         return 0
     from t2t.train import loop

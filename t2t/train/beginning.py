@@ -117,6 +117,11 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
     return vocabulary
 
 
+def kept_vocabulary(store: checkpoint.CheckpointStore, step: int | None) -> Path | None:
+    """Where the vocabulary of a run is that goes on from a checkpoint; None for one that begins (`step` None)."""
+    return None if step is None else store.path(step) / checkpoint.VOCABULARY
+
+
 def new_state(pieces: Pieces, source: initialize.Source | None, report: Progress) -> TrainState:
     """The state of step 0, around parameters drawn from the seed or read from `source`."""
     if source is None:
@@ -126,14 +131,14 @@ def new_state(pieces: Pieces, source: initialize.Source | None, report: Progress
 
 
 def restored_state(
-    pieces: Pieces, store: checkpoint.CheckpointStore, report: Progress, *, fallback: bool
+    pieces: Pieces, store: checkpoint.CheckpointStore, report: Progress, *, verified_step: int
 ) -> tuple[TrainState, LoopState]:
-    """The state of the last checkpoint on the mesh of this run, and what the loop knew.
+    """The state of a checkpoint that was just verified on the mesh of this run, and what the loop knew.
 
     Raises:
-        CheckpointError: it is damaged, or holds other arrays.
+        CheckpointError: it holds other arrays.
     """
-    restored = store.restore(like=to_save(pieces.state), fallback=fallback)
+    restored = store.restore(verified_step, like=to_save(pieces.state), verified=True)
     report.say(f"going on from {store.path(restored.step)}")
     return TrainState(frozen=pieces.state.frozen, **restored.state), LoopState(**restored.data)
 

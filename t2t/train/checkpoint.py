@@ -3,6 +3,7 @@
     checkpoints/STEP/state/             arrays by path (Orbax): parameters, optimizer state, step, carry
                      data.json          where the data stood, and what else the loop must know to go on
                      config.json        the resolved experiment
+                     vocabulary/        the tokens its embeddings mean
                      metrics.json       evaluation results at this step
                      MANIFEST.sha256    the hash of every file above
 
@@ -29,6 +30,7 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import v1 as ocp
 
 from t2t.train import manifest, trees
+from t2t.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,9 @@ _ORBAX_ERRORS = (OSError, ValueError, RuntimeError)
 
 STATE = "state"
 """The folder of a checkpoint that holds its arrays."""
+
+VOCABULARY = "vocabulary"
+"""The folder of a checkpoint that holds its vocabulary."""
 
 
 class CheckpointError(ValueError):
@@ -155,6 +160,7 @@ class CheckpointStore:
         data: dict[str, Any],
         config: dict[str, Any],
         metrics: dict[str, float] | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         """Starts to save; returns when the arrays are copied to the host, so that the caller may donate them.
 
@@ -167,6 +173,7 @@ class CheckpointStore:
             data: the position of the data, as JSON.
             config: the resolved experiment, as JSON.
             metrics: evaluation results at this step.
+            vocabulary: of the run.
 
         Raises:
             CheckpointError: this save could not start, or the one before failed.
@@ -184,7 +191,7 @@ class CheckpointStore:
             raise self._failure(step, error) from error
         files = {"data.json": data, "config.json": config, "metrics.json": metrics or {}}
         texts = {name: json.dumps(content, indent=1) for name, content in files.items()}
-        self._pending = self._writer.submit(self._commit, step, partial, response, texts)
+        self._pending = self._writer.submit(self._commit, step, partial, response, texts, vocabulary)
 
     def check(self) -> None:
         """Raises the error of a save that has failed meanwhile; never waits."""
@@ -229,13 +236,13 @@ class CheckpointStore:
                 devices wrote them (without a sharding: the first device).
             fallback: whether an older checkpoint may stand in for a damaged one.
             subset: whether `like` may ask for only some of the arrays.
-            verified: whether `verify(step)` has just passed, so that the files need not be hashed again.
+            verified: whether `verify(step)` or `choose` has just passed, so that the files need not be hashed again.
 
         Raises:
             DamagedCheckpointError: a file is not as it was written, or missing.
             TreeMismatchError: the checkpoint holds other arrays; the message lists the paths.
         """
-        step = step if verified else self._choose(step, fallback=fallback)
+        step = step if verified else self.choose(step, fallback=fallback)
         wanted = trees.to_nested(like)
         lines = trees.differences(self.shapes(step), wanted, subset=subset)
         if lines:
@@ -276,6 +283,25 @@ class CheckpointStore:
                 f"The file was changed after it was written. Put back a good copy of it, or {way_out}."
             )
 
+    def choose(self, step: int | None = None, *, fallback: bool) -> int:
+        """The step of the newest checkpoint (or `step`), verified; of an older one where that may stand in for it.
+
+        Raises:
+            DamagedCheckpointError: a file is not as it was written, or missing.
+        """
+        candidates = self.steps()[::-1] if step is None else [step]
+        if not candidates:
+            raise CheckpointError(f"there is no complete checkpoint in {self.directory}")
+        for candidate in candidates:
+            try:
+                self.verify(candidate)
+                return candidate
+            except DamagedCheckpointError as error:
+                if not fallback or candidate == candidates[-1]:
+                    raise
+                log.warning("%s\nGoing back to an older checkpoint, as asked.", error)
+        raise AssertionError("unreachable")
+
     # ---- inside
 
     def _on_first_process(self, step: int) -> list[str]:
@@ -291,27 +317,17 @@ class CheckpointStore:
         except (OSError, ValueError):  # damaged: never the best, and found out when it is restored
             return None
 
-    def _choose(self, step: int | None, *, fallback: bool) -> int:
-        candidates = self.steps()[::-1] if step is None else [step]
-        if not candidates:
-            raise CheckpointError(f"there is no complete checkpoint in {self.directory}")
-        for candidate in candidates:
-            try:
-                self.verify(candidate)
-                return candidate
-            except DamagedCheckpointError as error:
-                if not fallback or candidate == candidates[-1]:
-                    raise
-                log.warning("%s\nGoing back to an older checkpoint, as asked.", error)
-        raise AssertionError("unreachable")
-
-    def _commit(self, step: int, partial: Path, response: Any, texts: dict[str, str]) -> None:
+    def _commit(
+        self, step: int, partial: Path, response: Any, texts: dict[str, str], vocabulary: Vocabulary | None
+    ) -> None:
         try:
             response.result()
             if jax.process_index() != 0:
                 return
             for name, text in texts.items():
                 (partial / name).write_text(text, encoding="utf-8")
+            if vocabulary is not None:
+                vocabulary.save(partial / VOCABULARY)
             manifest.write(partial)
             _flush(partial / name for name in [*texts, manifest.NAME])
             replaced = self.directory / f"{step}.replaced"

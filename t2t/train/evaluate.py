@@ -25,6 +25,7 @@ from t2t.models.encoder import EncoderConfig
 from t2t.train import processes
 from t2t.train.build import Pieces, start_id
 from t2t.train.step import make_eval_step
+from t2t.types import Batch
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Evaluator:
         mesh = self._pieces.mesh
         waiting = []
         with sharding.use_mesh(mesh):
-            for batch in self._batches(held_out):
+            for batch in self.batches(held_out.name):
                 self._check(f"evaluating {held_out.name}")
                 waiting.append(self._step(params, sharding.shard_batch(batch, mesh)))
         sums: dict[str, list[float]] = {}
@@ -107,7 +108,7 @@ class Evaluator:
         values = {name: total / weight for name, (total, weight) in sums.items() if weight}
         if "cross_entropy" in values:
             values["perplexity"] = math.exp(min(values["cross_entropy"], MAX_EXPONENT))
-        return {**values, "examples": float(self._number(held_out))}
+        return {**values, "examples": float(self.number(held_out.name))}
 
     def predictions(
         self, params: Mapping[str, Any], held_out: TaskExamples
@@ -171,9 +172,10 @@ class Evaluator:
             )
         return self._read[name]
 
-    def _batches(self, held_out: TaskExamples) -> Iterator[Any]:
+    def batches(self, task: str) -> Iterator[Batch]:
+        """The batches whose loss is measured, this process's part of each."""
         return evaluation.eval_batches(
-            held_out,
+            self._examples(task),
             self._pieces.converter,
             rows=self._rows(),
             host=(jax.process_index(), jax.process_count()),
@@ -187,9 +189,10 @@ class Evaluator:
         unit = mesh.shape["data"] * mesh.shape["fsdp"]
         return -(-wanted // unit) * unit
 
-    def _number(self, held_out: TaskExamples) -> int:
-        limit = self._pieces.experiment.evaluate.max_examples
-        return len(held_out) if limit is None else min(limit, len(held_out))
+    def number(self, task: str) -> int:
+        """How many examples of a task are evaluated."""
+        limit, number = self._pieces.experiment.evaluate.max_examples, len(self._examples(task))
+        return number if limit is None else min(limit, number)
 
     def _check(self, doing: str) -> None:
         self._on_progress(doing)

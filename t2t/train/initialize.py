@@ -135,7 +135,6 @@ def _open_checkpoint(path: Path) -> Source:
     path = path.resolve()
     if not path.name.isdigit():
         raise UsageError(f"{path} holds a checkpoint, whose directory must be named by its step: rename it")
-    run = path.parent.parent
     store = checkpoint.CheckpointStore(path.parent)
     step = int(path.name)
     store.verify(step)  # before anything of it is read: a damaged file must not fail as something else
@@ -151,7 +150,7 @@ def _open_checkpoint(path: Path) -> Source:
         path=path,
         kind="checkpoint",
         config=experiment.model,
-        vocabulary=run / "vocabulary" if (run / "vocabulary").is_dir() else None,
+        vocabulary=path / checkpoint.VOCABULARY if (path / checkpoint.VOCABULARY).is_dir() else None,
         shapes=shapes,
         leaves=leaves,
     )

@@ -87,9 +87,9 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     tasks.register(experiment)
     tasks.check_trained(experiment)
     report.phase("preparing the vocabulary")
-    is_new = store.latest() is None
-    source = beginning.open_init(experiment) if is_new else None
-    vocabulary = beginning.choose_vocabulary(experiment, source, kept=None if is_new else run.vocabulary)
+    last = None if store.latest() is None else store.choose(fallback=fallback)
+    source = beginning.open_init(experiment) if last is None else None
+    vocabulary = beginning.choose_vocabulary(experiment, source, kept=beginning.kept_vocabulary(store, last))
     report.phase("building the model")
     pieces = build.build(experiment, vocabulary)
     tasks.check_trained(experiment, converter=pieces.converter)
@@ -99,10 +99,10 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
 
     # The state: restored, imported or fresh; and the data, from where they stood.
     report.phase("initialising")
-    if is_new:
+    if last is None:
         state, loop = beginning.new_state(pieces, source, report), beginning.LoopState()
     else:
-        state, loop = beginning.restored_state(pieces, store, report, fallback=fallback)
+        state, loop = beginning.restored_state(pieces, store, report, verified_step=last)
     step = int(state.step)
     saved = step, loop.evaluated  # of the newest checkpoint: its step, and the last evaluation it knows of
     run.write(about, experiment, step=step, recipe=recipe, vocabulary=vocabulary)
@@ -151,7 +151,14 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 interval.fetch()
                 loop = beginning.LoopState(position=batches.state(), interval=interval.state(), evaluated=evaluated)
                 metrics = record.flat(results) if evaluated == step else {}
-                store.save(step, beginning.to_save(state), data=loop.to_json(), config=about, metrics=metrics)
+                store.save(
+                    step,
+                    beginning.to_save(state),
+                    data=loop.to_json(),
+                    config=about,
+                    metrics=metrics,
+                    vocabulary=vocabulary,
+                )
                 saved = step, evaluated
             if end is not None:
                 store.wait()

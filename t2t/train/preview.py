@@ -1,9 +1,9 @@
-"""What a run would be, without a step of it: parameters, memory, the first batch, the compiled step (`--dry-run`)."""
+"""What a run or an evaluation would be: parameters, memory, the first batch, the compiled step (`--dry-run`)."""
 
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from t2t import sharding
 from t2t.config import Experiment
-from t2t.train import beginning, build, progress, tasks, trees
+from t2t.train import beginning, build, evaluate, initialize, progress, tasks, trees
 from t2t.train.build import Pieces
-from t2t.train.step import make_train_step
+from t2t.train.run_directory import RunDirectory
+from t2t.train.step import make_eval_step, make_train_step
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
 
@@ -22,18 +23,25 @@ SHOWN_TOKENS = 60
 """Tokens of the first row that are shown as text."""
 
 
-def describe(experiment: Experiment) -> Iterator[str]:
-    """The preview line by line; reads the data and compiles the step, allocates no parameter.
+def training(experiment: Experiment, workdir: str | os.PathLike[str], *, fallback: bool = False) -> Iterator[str]:
+    """The preview of `t2t.train.loop.train` line by line; reads data, compiles the step, allocates no parameter.
 
     Raises:
         UsageError: whatever would stop the run before its first step.
+        DamagedCheckpointError: the checkpoint from which it would go on is not as it was written.
     """
+    run = RunDirectory(workdir)
+    with beginning.open_store(run, experiment) as store:
+        run.check_resumable(experiment, has_checkpoint=store.latest() is not None)
+        last = None if store.latest() is None else store.choose(fallback=fallback)
     tasks.register(experiment)
     tasks.check_trained(experiment)
-    source = beginning.open_init(experiment)
-    vocabulary = beginning.choose_vocabulary(experiment, source, kept=None)
+    source = beginning.open_init(experiment) if last is None else None
+    vocabulary = beginning.choose_vocabulary(experiment, source, kept=beginning.kept_vocabulary(store, last))
     pieces = build.build(experiment, vocabulary)
     tasks.check_trained(experiment, converter=pieces.converter)
+    origin = "fresh parameters" if source is None else f"the parameters of {source.path} ({source.kind})"
+    yield f"{run.path} would begin with {origin}" if last is None else f"would go on from {store.path(last)}"
     yield build.summary(pieces)
     yield ""
     yield from parameters(pieces)
@@ -47,6 +55,36 @@ def describe(experiment: Experiment) -> Iterator[str]:
     yield from first_batch(batch, vocabulary)
     yield ""
     yield from memory(pieces, batch)
+
+
+def evaluation(
+    experiment: Experiment,
+    source: initialize.Source,
+    vocabulary: Vocabulary,
+    *,
+    names: Sequence[str] | None,
+    split: str,
+) -> Iterator[str]:
+    """The preview of an evaluation of the parameters of `source`, line by line; reads the data and no parameter.
+
+    Raises:
+        UsageError: whatever would stop the evaluation before its first batch.
+    """
+    pieces = build.build(experiment, vocabulary)
+    tasks.register(experiment)
+    wanted = tasks.to_evaluate(experiment, names, split=split)
+    yield f"would evaluate the parameters of {source.path} ({source.kind})"
+    yield build.summary(pieces)
+    yield ""
+    yield from parameters(pieces)
+    evaluator = evaluate.Evaluator(pieces, wanted, split=split)
+    for name in wanted:
+        yield ""
+        yield f"{name} {split}: {evaluator.number(name):,} examples"
+        batch = next(iter(evaluator.batches(name)))
+        yield from first_batch(batch, vocabulary)
+        compiled = _compile(make_eval_step(experiment.objective, pieces.models), pieces.state.params, pieces, batch)
+        yield from _by_xla(compiled)
 
 
 def parameters(pieces: Pieces) -> Iterator[str]:
@@ -86,18 +124,13 @@ def memory(pieces: Pieces, batch: Batch) -> Iterator[str]:
     for name, size in held.items():
         yield f"  {name:<22} {_readable(size)}"
     started = time.monotonic()
-    analysis = compile_step(pieces, batch).memory_analysis()
-    if analysis is not None:
-        arguments = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-        yield f"  {'whole step, by XLA':<22} {_readable(arguments + analysis.temp_size_in_bytes)}"
-        yield f"  {'  of it temporary':<22} {_readable(analysis.temp_size_in_bytes)} (gradients, activations)"
+    yield from _by_xla(compile_step(pieces, batch))
     yield f"the step compiles in {time.monotonic() - started:.1f} s; nothing was trained or written"
 
 
 def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compiled:
     """The compiled training step for batches like this one."""
     experiment = pieces.experiment
-    where = sharding.batch_sharding(pieces.mesh)
     step = make_train_step(
         experiment.objective,
         pieces.models,
@@ -107,14 +140,27 @@ def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compile
         rate=experiment.optimizer.learning_rate.rate(experiment.train.steps),
         state_shardings=pieces.shardings,
     )
-    rows = experiment.data.batch_size
+    return _compile(step, pieces.state, pieces, batch)
+
+
+def _compile(step: Any, state: Any, pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compiled:
+    """A jitted function of a state and a global batch, of which `batch` is this process's part."""
+    where = sharding.batch_sharding(pieces.mesh)
     shapes = {
-        name: jax.ShapeDtypeStruct((rows, *value.shape[1:]), value.dtype, sharding=where)
+        name: jax.ShapeDtypeStruct((len(value) * jax.process_count(), *value.shape[1:]), value.dtype, sharding=where)
         for name, value in batch.items()
         if name not in sharding.HOST_KEYS
     }
     with sharding.use_mesh(pieces.mesh):
-        return step.lower(pieces.state, shapes).compile()
+        return step.lower(state, shapes).compile()
+
+
+def _by_xla(compiled: jax.stages.Compiled) -> Iterator[str]:
+    analysis = compiled.memory_analysis()
+    if analysis is not None:
+        arguments = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+        yield f"  {'whole step, by XLA':<22} {_readable(arguments + analysis.temp_size_in_bytes)}"
+        yield f"  {'  of it temporary':<22} {_readable(analysis.temp_size_in_bytes)} (gradients, activations)"
 
 
 def _bytes_on_device(tree: Any) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import sys
 
 import pytest
@@ -171,6 +172,50 @@ def test_a_dry_run_shows_everything_and_writes_nothing(here, capsys):
     for part in ("optimizer.learning_rate.peak", "embed/embedding", "encoder_input_tokens", "compiles in"):
         assert part in out
     assert not (here / "runs" / "dry").exists()
+
+
+def contents(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_dry_run_of_a_run_is_of_what_would_go_on(here, capsys):
+    shutil.copytree("runs/lower", "origin")
+    tuned = ["train", "lower", "--name", "tuned", "--train.steps", "2"]
+    assert cli.main([*tuned, "--init", "origin"]) == 0
+    shutil.rmtree("origin")  # a run that goes on needs it no more
+    before, _ = contents(here / "runs" / "tuned"), capsys.readouterr()
+    assert cli.main(["train", "runs/tuned", "--dry-run"]) == 0
+    assert "would go on from" in capsys.readouterr().out
+    assert cli.main(["train", "runs/tuned", "--seed", "9", "--dry-run"]) == 2
+    assert "seed: 0 -> 9" in capsys.readouterr().err
+    assert contents(here / "runs" / "tuned") == before
+
+
+def test_a_dry_evaluation_shows_the_data_and_measures_nothing(here, capsys):
+    before = contents(here / "runs" / "lower")
+    assert cli.main(["eval", "runs/lower", "--split", "test", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "lower test: 4 examples" in out
+    assert "decoder_target_tokens, row 0, example 1" in out
+    assert "accuracy" not in out
+    assert contents(here / "runs" / "lower") == before
+    assert cli.main(["eval", "runs/lower", "--split", "dev", "--dry-run"]) == 2
+
+
+def test_a_changed_vocabulary_is_found_and_the_copy_of_the_run_is_mended(here, capsys):
+    assert cli.main(["train", "lower", "--name", "kept", "--train.steps", "2"]) == 0
+    kept = here / "runs" / "kept" / "checkpoints" / "2" / "vocabulary" / "vocabulary.json"
+    whole = kept.read_text(encoding="utf-8")
+    kept.write_text(whole.replace("true", "false", 1), encoding="utf-8")
+    for command in (["train", "runs/kept"], ["eval", "runs/kept"], ["export", "runs/kept", "kept-exported"]):
+        capsys.readouterr()
+        assert cli.main(command) == 1
+        assert "vocabulary/vocabulary.json does not match its hash" in capsys.readouterr().err
+    kept.write_text(whole, encoding="utf-8")
+    shown = here / "runs" / "kept" / "vocabulary" / "vocabulary.json"
+    shown.write_text("{}", encoding="utf-8")
+    assert cli.main(["train", "runs/kept"]) == 0
+    assert shown.read_text(encoding="utf-8") == whole
 
 
 def test_tasks_are_listed_and_shown(here, capsys):

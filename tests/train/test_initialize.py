@@ -37,7 +37,7 @@ def run(pieces, params, tmp_path_factory):
     directory.write(about, pieces.experiment, step=0, recipe=None, vocabulary=pieces.vocabulary)
     with checkpoint.CheckpointStore(directory.checkpoints) as store:
         state = initialize.make_state(params, pieces)
-        store.save(3, beginning.to_save(state), data={}, config=about)
+        store.save(3, beginning.to_save(state), data={}, config=about, vocabulary=pieces.vocabulary)
     return directory.path
 
 
@@ -72,7 +72,7 @@ def test_runs_and_checkpoints_are_read(run, pieces, params):
         assert (source.kind, source.config, source.vocabulary) == (
             kind,
             pieces.experiment.model,
-            run / "vocabulary",
+            run / "checkpoints/3/vocabulary",
         )
         loaded = initialize.load_params(source, pieces)
         assert_same(loaded, params)

@@ -11,7 +11,7 @@ from tests.train import tiny_run
 @pytest.mark.slow
 def test_it_shows_everything_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = "\n".join(preview.describe(tiny_run.experiment(mesh={"data": 2, "fsdp": 2, "tensor": 2})))
+    text = "\n".join(preview.training(tiny_run.experiment(mesh={"data": 2, "fsdp": 2, "tensor": 2}), "run"))
     assert os.listdir(tmp_path) == []
     assert "model/embed/embedding" in text and "[384, 16]  ('tensor', 'fsdp')" in text
     assert "total" in text and "15,584" in text
