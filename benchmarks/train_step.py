@@ -91,8 +91,8 @@ def random_tokens(*shape: int) -> np.ndarray:
 
 def prepare_transformers(model: str):
     """A function that takes one training step of transformers' model."""
-    import torch  # noqa: PLC0415 - each side imports its own framework
-    import transformers  # noqa: PLC0415
+    import torch
+    import transformers
 
     work = WORK[model]
     tokens = torch.from_numpy(random_tokens(work["batch"], work["encoder"])).long()
@@ -127,16 +127,16 @@ def prepare_transformers(model: str):
 
 def prepare_t2t(model: str):
     """A function that takes one training step of t2t's model."""
-    import jax  # noqa: PLC0415 - each side imports its own framework
+    import jax
 
-    import t2t  # noqa: PLC0415
-    from t2t import heads  # noqa: PLC0415
-    from t2t.models.base import Network  # noqa: PLC0415
-    from t2t.objectives.language_modeling import LanguageModeling  # noqa: PLC0415
-    from t2t.objectives.masked import MaskedLanguageModeling  # noqa: PLC0415
-    from t2t.train.optimizer import AdamW, Constant  # noqa: PLC0415
-    from t2t.train.state import init_state  # noqa: PLC0415
-    from t2t.train.step import make_train_step  # noqa: PLC0415
+    import t2t
+    from t2t import heads
+    from t2t.models.base import Network
+    from t2t.objectives.language_modeling import LanguageModeling
+    from t2t.objectives.masked import MaskedLanguageModeling
+    from t2t.train.optimizer import AdamW, Constant
+    from t2t.train.state import init_state
+    from t2t.train.step import make_train_step
 
     work = WORK[model]
     if model == "t5-small":

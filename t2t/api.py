@@ -195,7 +195,7 @@ class Model:
         Raises:
             ValueError: where no class of transformers computes what this model does; says why.
         """
-        from t2t.hf import export  # noqa: PLC0415 - only exports need it
+        from t2t.hf import export
 
         return export.export(
             directory,
@@ -273,7 +273,7 @@ def load(
         UsageError: where the directory holds no parameters.
         ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
     """
-    from t2t.train import initialize  # noqa: PLC0415 - it imports Orbax
+    from t2t.train import initialize
 
     path = Path(path)
     if head is not None:
@@ -293,7 +293,7 @@ def load(
 
 
 def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
-    from t2t.hf import load as hf_load  # noqa: PLC0415
+    from t2t.hf import load as hf_load
 
     opened = hf_load.open_directory(path, head=head)
     vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
@@ -309,8 +309,8 @@ def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
 
 def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path | None = None) -> int | None:
     """The token before a decoder's text; that of a Hugging Face decoder is what its tokenizer puts there, if any."""
-    from t2t.hf import tokenizer  # noqa: PLC0415
-    from t2t.train import build  # noqa: PLC0415
+    from t2t.hf import tokenizer
+    from t2t.train import build
 
     if isinstance(config, EncoderConfig):
         return None
@@ -320,7 +320,7 @@ def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path 
 
 
 def _placed(shapes: Any) -> dict[str, jax.ShapeDtypeStruct]:
-    from t2t.train import trees  # noqa: PLC0415
+    from t2t.train import trees
 
     return trees.by_path(shapes)
 
@@ -330,7 +330,7 @@ def _about(path: Path, kind: str) -> dict[str, Any]:
     about: dict[str, Any] = {"path": str(path), "kind": kind}
     if kind not in ("run", "checkpoint"):
         return about
-    from t2t.train import checkpoint  # noqa: PLC0415
+    from t2t.train import checkpoint
 
     store = checkpoint.CheckpointStore(path / "checkpoints" if kind == "run" else path.parent)
     step = store.latest() if kind == "run" else int(path.name)
@@ -355,7 +355,7 @@ def _generation(config: Any, about: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _card(name: str, about: dict[str, Any]) -> Any:
-    from t2t.hf import card  # noqa: PLC0415
+    from t2t.hf import card
 
     if "experiment" not in about:
         return card.Card(name=name)

@@ -113,7 +113,7 @@ def read_records(patterns: Sequence[str], *, fields: Sequence[str]) -> Iterator[
             raise CorpusError(
                 f"{path} is plain text, but records with the fields {', '.join(fields)} are needed: use jsonl."
             )
-        for record in _read_records(path, fields):  # noqa: B007 - its last value tells that there was one
+        for record in _read_records(path, fields):
             yield record
     if record is None:
         raise CorpusError(f"{_names(patterns)} hold no record.")

@@ -166,10 +166,10 @@ class Corruption(LatePreprocessor):
 
 def _seqio_seed() -> int:
     """The next seed of `seqio.map_seed_manager`, consumed as `seqio.map_over_dataset` does; random outside of it."""
-    seed = seqio.utils._NEXT_MAP_SEED  # noqa: SLF001 - seqio has no public way to read it
+    seed = seqio.utils._NEXT_MAP_SEED
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    seqio.utils._NEXT_MAP_SEED = seed + 2  # noqa: SLF001
+    seqio.utils._NEXT_MAP_SEED = seed + 2
     return int(seed)
 
 

@@ -15,16 +15,18 @@ from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings c
 import seqio
 
 from t2t.data.examples import get_task, split_corruption
+from t2t.data.texts import fields_read
 
 
 class FileSource(seqio.DataSource):
-    """A source of documents {"text": ...} or, with `fields`, of records with these, read from files as they come.
+    """A source of documents {key: text} or, with `fields`, of records with these, read from files as they come.
 
     Args:
         files: paths and globs of each split.
         field: column of the text in jsonl, csv, tsv and parquet files.
         unit: what counts as one document in plain text files.
         fields: fields of records that are wanted instead of a text, such as ("inputs", "targets").
+        key: name under which a document is handed on.
 
     Raises:
         corpora.CorpusError: files that are missing or of an unknown kind.
@@ -37,12 +39,14 @@ class FileSource(seqio.DataSource):
         field: str = "text",
         unit: corpora.Unit = "paragraph",
         fields: Sequence[str] = (),
+        key: str = "text",
     ) -> None:
         super().__init__(splits=tuple(files))
         self.files = {split: [str(path) for path in corpora.find_files(patterns)] for split, patterns in files.items()}
         self.field = field
         self.unit = unit
         self.fields = tuple(fields)
+        self.key = key
         self.failure: corpora.CorpusError | None = None  # what stopped the reading, which TensorFlow would garble
 
     @property
@@ -80,7 +84,7 @@ class FileSource(seqio.DataSource):
             raise ValueError(f"split={split!r}: this source has {', '.join(self.files)}.")
         if shard_info is not None and shard_info.num_shards > 1:
             raise ValueError("Files are read as one shard; use tf.data.Dataset.shard.")
-        names = self.fields or ("text",)
+        names = self.fields or (self.key,)
         signature = {name: tf.TensorSpec([], tf.string) for name in names}
         dataset = tf.data.Dataset.from_generator(lambda: self._read(split), output_signature=signature)
         return dataset.shuffle(10_000, seed=seed) if shuffle else dataset
@@ -92,7 +96,7 @@ class FileSource(seqio.DataSource):
                 yield from corpora.read_records(self.files[split], fields=self.fields)
             else:
                 for text in corpora.read_texts(self.files[split], field=self.field, unit=self.unit):
-                    yield {"text": text}
+                    yield {self.key: text}
         except corpora.CorpusError as failure:
             self.failure = failure
             raise
@@ -108,8 +112,8 @@ def with_files(
 ) -> seqio.Task:
     """The task with a user's files as its train and validation split, everything else kept; it is not registered.
 
-    Pretraining tasks (those that end in a corruption) read documents as {"text": ...}; supervised ones read records
-    whose fields are named as the task's features, such as inputs and targets.
+    Pretraining tasks (those that end in a corruption) read documents, under the name by which their own source has
+    them; supervised ones read records whose fields are named as the task's features, such as inputs and targets.
 
     Raises:
         ValueError: a name that is no task, or no files at all.
@@ -120,5 +124,8 @@ def with_files(
         raise ValueError("with_files needs files or eval_files.")
     task = get_task(task)
     _, corruption = split_corruption(task)
-    fields = () if corruption is not None else tuple(task.output_features)
-    return task.replace(source=FileSource(splits, field=field, unit=unit, fields=fields))
+    if corruption is None:
+        source = FileSource(splits, fields=tuple(task.output_features))
+    else:
+        source = FileSource(splits, field=field, unit=unit, key=fields_read(task)[0])
+    return task.replace(source=source)

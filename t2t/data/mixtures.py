@@ -68,7 +68,7 @@ def _shares(provider: seqio.Task | seqio.Mixture, counts: Mapping[str, int]) -> 
 
 def _part(mixture: seqio.Mixture, name: str) -> seqio.Task | seqio.Mixture:
     # Mixtures that are not registered hold parts that need not be either.
-    return mixture._task_map[name]  # noqa: SLF001 - seqio offers no public way to a part by its name
+    return mixture._task_map[name]
 
 
 class _Counted:

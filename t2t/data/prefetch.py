@@ -95,7 +95,7 @@ def _produce(batches: Resumable, out: queue.Queue, stop: threading.Event) -> Non
     while not stop.is_set():
         try:
             item = next(batches), batches.state(), None
-        except BaseException as failure:  # noqa: BLE001 - handed to the consumer, StopIteration included
+        except BaseException as failure:
             item = None, None, failure
         out.put(item)
         if item[2] is not None:

@@ -19,14 +19,14 @@ def raw_texts(spec: Spec, *, split: str = "train") -> Iterator[str]:
         split: of the sources.
     """
     for task in leaf_tasks(spec):
-        asked = _fields(task)
+        asked = fields_read(task)
         for row in task.source.get_dataset(split=split, shuffle=False).as_numpy_iterator():
             for name in [name for name in asked if name in row] or row:
                 if isinstance(row[name], bytes):
                     yield row[name].decode("utf-8")
 
 
-def _fields(task: seqio.Task) -> Sequence[str]:
+def fields_read(task: seqio.Task) -> Sequence[str]:
     """Fields of the source that the first preprocessor takes, or that are features already.
 
     A source that has none of them is read by a preprocessor of another kind, which may take any field.

@@ -162,7 +162,7 @@ def bind_vocabulary(
     for name, feature in task.output_features.items():
         own = feature.vocabulary
         if isinstance(own, PlaceholderVocabulary):
-            feature = dataclasses.replace(feature, vocabulary=SeqioVocabulary(vocabulary))  # noqa: PLW2901
+            feature = dataclasses.replace(feature, vocabulary=SeqioVocabulary(vocabulary))
         elif isinstance(own, SeqioVocabulary) and own.vocabulary != vocabulary:
             raise ValueError(f"feature {name!r} of {task.name!r} uses {own.vocabulary!r}, not {vocabulary!r}")
         elif not isinstance(own, seqio.PassThroughVocabulary) and own.vocab_size != vocabulary.size:

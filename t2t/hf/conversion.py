@@ -34,7 +34,7 @@ _MOST_EXCEPTIONS = 500
 
 def model_proto(model: bytes = b"") -> Any:
     """The contents of a SentencePiece model; without bytes an empty one."""
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - needed by this kind only
+    from sentencepiece import sentencepiece_model_pb2
 
     return sentencepiece_model_pb2.ModelProto.FromString(model)
 
@@ -158,7 +158,7 @@ def _exceptions(spec: Any) -> list[str] | None:
 
 def _character_map(spec: Any) -> Callable[[str], str]:
     """The character map of a SentencePiece model as a function of short texts."""
-    import sentencepiece  # noqa: PLC0415 - needed by this kind only
+    import sentencepiece
 
     proto = model_proto()
     proto.normalizer_spec.CopyFrom(spec)

@@ -139,13 +139,7 @@ def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dic
         t5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
         return t5 if isinstance(config, EncoderDecoderConfig) else {"bos_token_id": None, "eos_token_id": None}
     start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
-    return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: start_id(vocabulary)}
-
-
-def start_id(vocabulary: vocabularies.Vocabulary) -> int | None:
-    """The id that a decoder was trained to start with: bos, else padding as in T5, else eos as in GPT-2."""
-    ids = (vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id)
-    return next((token for token in ids if token is not None), None)
+    return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
 
 
 def _config_json(
@@ -195,7 +189,7 @@ def _write_tokenizer(
     *,
     bare_prompts: bool,
 ) -> list[str]:
-    start = None if bare_prompts else start_id(vocabulary)
+    start = None if bare_prompts else vocabulary.start_id
     roles = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "start": start}
     position = config.embed.position
     return tokenizer.write(

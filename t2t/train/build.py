@@ -126,11 +126,14 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
 
 
 def start_id(vocabulary: Vocabulary) -> int:
-    """The token a decoder starts with: bos, else padding as in T5, else eos as in GPT-2."""
-    for token in (vocabulary.bos_id, vocabulary.pad_id, vocabulary.eos_id):
-        if token is not None:
-            return token
-    raise UsageError(f"{vocabulary!r} has no bos, pad or eos token for a decoder to start with")
+    """The token a decoder starts with.
+
+    Raises:
+        UsageError: the vocabulary has none that could be it.
+    """
+    if vocabulary.start_id is None:
+        raise UsageError(f"{vocabulary!r} has no bos, pad or eos token for a decoder to start with")
+    return vocabulary.start_id
 
 
 def check_vocabulary(experiment: Experiment, vocabulary: Vocabulary) -> None:

@@ -173,7 +173,7 @@ def _open_model(path: Path, content: dict[str, Any]) -> Source:
     shapes: dict[str, Any] = {}
     for file in files:
         with safetensors.safe_open(str(file), framework="numpy") as opened:
-            for name in opened.keys():  # noqa: SIM118 - safe_open is no mapping
+            for name in opened.keys():
                 places[name] = file
                 shapes[name] = jax.ShapeDtypeStruct(tuple(opened.get_slice(name).get_shape()), np.float32)
 
@@ -193,8 +193,8 @@ def _open_model(path: Path, content: dict[str, Any]) -> Source:
 
 
 def _open_hugging_face(path: Path) -> Source:
-    from t2t.hf import load  # noqa: PLC0415 - only runs that start from there need it
-    from t2t.models.base import Network  # noqa: PLC0415
+    from t2t.hf import load
+    from t2t.models.base import Network
 
     opened = load.open_directory(path)
 

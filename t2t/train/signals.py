@@ -11,7 +11,7 @@ from jax.experimental import multihost_utils
 HANDLED = (signal.SIGTERM, signal.SIGINT)
 
 
-class Interrupted(SystemExit):  # noqa: N818 - an exit, not an error
+class Interrupted(SystemExit):
     """A run was asked to stop and has saved its state; ends the process with 143 (SIGTERM) or 130 (Ctrl-C).
 
     These are the codes of a process that a signal has ended (128 + its number), so that shells and job controllers know

@@ -102,6 +102,12 @@ class Vocabulary(abc.ABC):
         named = (self.pad_id, self.bos_id, self.eos_id, self.unk_id, self.mask_id)
         return tuple(sorted({i for i in named if i is not None} | set(self.sentinels) | self._other_special_ids()))
 
+    @property
+    def start_id(self) -> int | None:
+        """The id a decoder starts with: bos, else padding as in T5, else eos as in GPT-2; None where there is none."""
+        ids = (self.bos_id, self.pad_id, self.eos_id)
+        return next((token for token in ids if token is not None), None)
+
     def _other_special_ids(self) -> set[int]:
         return set()
 
@@ -134,7 +140,7 @@ class Vocabulary(abc.ABC):
                 a model with T5's ids (pad 0, eos 1, unk 2, no bos), as T5's tasks do, and none to others. Models that
                 hold their sentinels (ours, mT5's) never get more.
         """
-        from t2t.vocabulary import files  # noqa: PLC0415 - it needs this class
+        from t2t.vocabulary import files
 
         return files.load(Path(path), sentinels=sentinels)
 

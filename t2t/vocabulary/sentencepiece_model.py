@@ -37,7 +37,7 @@ class SentencePieceVocabulary(base.Vocabulary):
             fairseq: ids as XLM-R and mBART number them: <s> 0, <pad> 1, </s> 2, <unk> 3, then piece + 1, <mask> last.
             uncased: write text in lower case without accents first, as ALBERT does.
         """
-        import sentencepiece  # noqa: PLC0415 - needed by this kind only
+        import sentencepiece
 
         self.model = model
         self.fairseq = fairseq
@@ -99,8 +99,8 @@ def _uncase(text: str) -> str:
 
 
 def _parse(model: bytes):
-    from google.protobuf import message  # noqa: PLC0415 - needed by this kind only
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415
+    from google.protobuf import message
+    from sentencepiece import sentencepiece_model_pb2
 
     try:
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)

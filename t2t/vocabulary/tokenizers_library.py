@@ -24,7 +24,7 @@ class TokenizerVocabulary(base.Vocabulary):
             definition: the JSON text.
             names: names of special tokens by role (pad, bos, eos, unk, mask), where the usual ones do not hold.
         """
-        import tokenizers  # noqa: PLC0415 - needed by this kind only
+        import tokenizers
 
         self.definition = definition
         self.names = {role: name for role, name in (names or {}).items() if name}
@@ -69,8 +69,8 @@ class TokenizerVocabulary(base.Vocabulary):
 
 def wordpiece_definition(path: Path) -> str:
     """The tokenizer.json text of BERT's vocab.txt; lower-casing is read from the configuration or the pieces."""
-    import tokenizers  # noqa: PLC0415
-    from tokenizers import decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
+    import tokenizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
 
     pieces = path.read_text(encoding="utf-8").split("\n")
     vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
@@ -116,8 +116,8 @@ def bpe_definition(directory: Path, names: dict[str, str]) -> str:
 
 def _byte_level_bpe(vocab: dict[str, int], merges: list[tuple[str, ...]], special: list[str]) -> str:
     """Of GPT-2 and RoBERTa."""
-    import tokenizers  # noqa: PLC0415
-    from tokenizers import AddedToken, decoders, models, pre_tokenizers  # noqa: PLC0415
+    import tokenizers
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -132,8 +132,8 @@ def _gpt_bpe(vocab: dict[str, int], merges: list[tuple[str, ...]]) -> str:
 
     Differs: the released code of openai/finetune-transformer-lm cuts text by spaCy, after ftfy.
     """
-    import tokenizers  # noqa: PLC0415
-    from tokenizers import decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
+    import tokenizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
 
     model = models.BPE(vocab, merges, unk_token="<unk>", end_of_word_suffix=END_OF_WORD)
     tokenizer = tokenizers.Tokenizer(model)

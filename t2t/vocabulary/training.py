@@ -35,7 +35,7 @@ def train_sentencepiece(
     Raises:
         ValueError: the text is empty, or holds too little or too much for `size`; the message says what is possible.
     """
-    import sentencepiece  # noqa: PLC0415 - needed here only
+    import sentencepiece
 
     extras = sentinels + mask
     if size <= extras + 3:
@@ -71,7 +71,7 @@ def _with_exact_scores(model: bytes) -> bytes:
     Equally good segmentations ("####" as ## # # or # ## #) then tie everywhere. With other scores the tie is broken by
     rounding, which differs between SentencePiece (float32) and the tokenizers library (float64) that reads our exports.
     """
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - needed here only
+    from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     for piece in proto.pieces:

@@ -113,7 +113,7 @@ def test_never_more_spans_than_clean_tokens():
 
 def t5_span_uniforms(length: int, density: float, mean: float, seeds) -> np.ndarray:
     """Uniforms under which our choice is that of TensorFlow's stateless shuffles."""
-    import tensorflow as tf  # noqa: PLC0415
+    import tensorflow as tf
 
     def shuffled(items: int, seed) -> np.ndarray:
         order = np.argsort(tf.random.stateless_uniform([items - 1], seed=seed).numpy(), kind="stable")
@@ -126,7 +126,7 @@ def t5_span_uniforms(length: int, density: float, mean: float, seeds) -> np.ndar
 
 @pytest.mark.slow
 def test_masks_equal_those_of_t5_under_the_same_seeds():
-    import tensorflow as tf  # noqa: PLC0415
+    import tensorflow as tf
 
     masks = golden("noise_masks.npz")
     compared = Counter()

@@ -4,6 +4,7 @@ import seqio
 from t2t.data import examples, file_source, registry
 from t2t.data.corpora import CorpusError
 from t2t.data.file_source import FileSource, with_files
+from t2t.data.texts import raw_texts
 from t2t.vocabulary import ByteVocabulary
 
 BYTES = ByteVocabulary()
@@ -71,6 +72,18 @@ def test_with_files_keeps_the_objective(books, tasks):
     assert loaded.corruption is not None
     assert sorted(loaded.example(0, epoch=0)) == ["inputs", "targets", "weights"]
     assert seqio.TaskRegistry.get("test_other_mlm").source is not task.source
+
+
+def test_files_stand_in_for_a_source_whose_text_has_another_name(books):
+    source = registry.TextSource(lambda split: [{"title": "No.", "body": "Own."}], splits=("train",))
+    for name in registry.add_objectives("test_renamed", source, field="body"):
+        task = with_files(name, files=[f"{books}/b.txt"])
+        seqio.TaskRegistry.remove(name)
+        loaded = examples.load_examples(
+            task, "train", vocabulary=BYTES, lengths=dict.fromkeys(task.output_features, 64), seed=0
+        )
+        assert len(loaded) == 1
+        assert list(raw_texts(task)) == ["Third."]
 
 
 def test_supervised_tasks_take_records(books, tasks):

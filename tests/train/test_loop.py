@@ -301,10 +301,10 @@ def test_texts_are_predicted_while_training_on_a_mesh(tmp_path):
 
 @pytest.mark.nightly
 def test_saving_every_50_steps_takes_less_than_a_tenth_of_the_time(tmp_path):
-    from configs import quickstart  # noqa: PLC0415 - a model of a size somebody trains
+    from configs import quickstart
 
-    seconds = {}
-    for every in (10_000, 50):
+    seconds = {10_000: [], 50: []}
+    for every in (10_000, 50) * 3:
         experiment = tiny_run.experiment(
             model=quickstart.get_model(),
             data={"lengths": {"inputs": 96, "targets": 28}, "batch_size": 32},
@@ -312,7 +312,8 @@ def test_saving_every_50_steps_takes_less_than_a_tenth_of_the_time(tmp_path):
             evaluate={"tasks": ()},
             checkpoint={"every": every},
         )
-        loop.train(experiment, tmp_path / str(every))
-        records = writer.read(tmp_path / str(every) / "metrics.jsonl")
-        seconds[every] = sum(record["seconds"] for record in records)
-    assert seconds[50] < 1.1 * seconds[10_000], seconds
+        run = tmp_path / f"{every}-{len(seconds[every])}"
+        loop.train(experiment, run)
+        seconds[every].append(sum(record["seconds"] for record in writer.read(run / "metrics.jsonl")))
+    # The best of three, in turns: other programs on the machine only ever add time.
+    assert min(seconds[50]) < 1.1 * min(seconds[10_000]), seconds

@@ -38,7 +38,7 @@ def test_spaces(t5):
 
 @pytest.mark.slow
 def test_ids_and_texts_equal_those_of_seqio(t5):
-    import seqio  # noqa: PLC0415
+    import seqio
 
     theirs = seqio.SentencePieceVocabulary(str(shared_data("tokenizers", "t5", "spiece.model")), extra_ids=100)
     lines = [*texts.varied_lines(), *texts.SENTINELS]
@@ -56,7 +56,7 @@ def test_ids_and_texts_equal_those_of_seqio(t5):
 
 @pytest.mark.hf
 def test_ids_equal_those_of_transformers(t5):
-    import transformers  # noqa: PLC0415
+    import transformers
 
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(shared_data("tokenizers", "t5", "tokenizer.json")))
     lines = [line for line in texts.varied_lines() if "</s>" not in line]

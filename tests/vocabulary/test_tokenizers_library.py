@@ -50,7 +50,7 @@ def test_decoding():
 @pytest.mark.hf
 @pytest.mark.parametrize("name", ["gpt2", "roberta", "bert-base-cased", "bert-base-uncased"])
 def test_ids_equal_those_of_transformers(name):
-    import transformers  # noqa: PLC0415
+    import transformers
 
     kind = {"gpt2": transformers.GPT2Tokenizer, "roberta": transformers.RobertaTokenizer}
     options = {
@@ -99,8 +99,8 @@ def test_other_vocabularies_whose_words_end_in_a_mark_are_refused(tmp_path, spec
 
 @pytest.mark.hf
 def test_ids_of_gpt_equal_those_of_transformers(tmp_path):
-    import tokenizers  # noqa: PLC0415
-    import transformers  # noqa: PLC0415
+    import tokenizers
+    import transformers
 
     lines = list(texts.varied_lines())
     learner = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
