@@ -93,3 +93,14 @@ def cache_mask(
     rows = index + jnp.arange(length)[None, :, None]
     columns = jnp.arange(key_length)[None, None, :]
     return (columns <= rows) & (columns >= starts[:, None, None])
+
+
+def window_mask(length: int, key_length: int, *, index: Int[Array, ""] | int = 0, window: int) -> Bool[Array, "1 T S"]:
+    """True where the positions are at most `window` apart; the first reader is at `index`.
+
+    Example:
+        >>> window_mask(3, 3, window=1)[0].astype(int).tolist()
+        [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    """
+    rows = index + jnp.arange(length)[:, None]
+    return (jnp.abs(jnp.arange(key_length)[None, :] - rows) <= window)[None]

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from t2t import types
 from t2t.nn import stack
 from t2t.nn.cache import Cache
+from t2t.nn.heads import VocabularyHead
 
 Params = dict[str, Any]
 """Parameters: a nested dict of arrays, without flax's boxes."""
@@ -25,7 +26,8 @@ class Output:
     """What a model computes; None where it has no such thing or it was not asked for.
 
     Attributes:
-        logits: float32 [B, T, V], by `apply` alone.
+        logits: float32 [B, T, V] of a head that scores the vocabulary, by `apply` alone; of heads that score labels, by
+            `hidden` too: [B, num_labels], [B, T, num_labels], [B, choices] or [B, T] (see `nn/classification.py`).
         last_hidden: [B, T, D] of the decoder, or of the encoder where there is no decoder, after the final norm.
         hidden_states: num_layers + 1 arrays [B, T, D] of the same stack: the embeddings, then each block's output, the
             last after the final norm.
@@ -117,7 +119,7 @@ class Network:
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but logits. Without a key there is no dropout."""
+        """Everything but scores of the vocabulary. Without a key there is no dropout."""
         return self._apply(
             params,
             _device_batch(batch),
@@ -142,7 +144,7 @@ class Network:
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything, logits included where the model has a head that scores the vocabulary."""
+        """Everything, scores of the vocabulary included where the model has a head for them."""
         if not deterministic and key is None:
             raise ValueError("Network.apply: deterministic=False needs key=jax.random.key(...), the key of dropout.")
         output = self.hidden(
@@ -152,7 +154,7 @@ class Network:
             hidden_states=hidden_states,
             attentions=attentions,
         )
-        if self.config.head is None:
+        if not isinstance(self.config.head, VocabularyHead):
             return output
         return dataclasses.replace(output, logits=self.logits(params, output.last_hidden))
 

@@ -1,4 +1,7 @@
-"""Heads that score the vocabulary: for causal and encoder-decoder language models, and for masked words."""
+"""Heads that score the vocabulary: for causal and encoder-decoder language models, and for masked words.
+
+Those that score labels are in `nn/classification.py`.
+"""
 
 import dataclasses
 from typing import Any
@@ -11,6 +14,7 @@ from jaxtyping import Float
 
 from t2t.functional import precision
 from t2t.nn import checks, projection
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
 from t2t.nn.norm import Norm
 
@@ -48,11 +52,14 @@ class LanguageModelHead:
 class MaskedLanguageModelHead:
     """BERT's head: a dense layer with activation and norm, then the token table and a bias.
 
-    With `next_sentence`, a linear classifier of the pooled first token besides (0 = the second sentence follows).
+    With `next_sentence`, a linear classifier of the pooled first token besides (0 = the second sentence follows, or in
+    ALBERT the two stand in their order).
     """
 
     activation: Activation
     norm: Norm
+    dim: int | None = None
+    """Width of the dense layer's output and of the token table; None = d_model (ALBERT, ELECTRA: the tables' width)."""
     tied: bool = True
     """Use the token embedding; False: an own kernel [D, V]."""
     next_sentence: bool = False
@@ -111,11 +118,12 @@ class MaskedLanguageModelHeadModule(nn.Module):
     def setup(self):
         """Creates the layers that the config asks for."""
         config = self.config
-        self.transform = self._dense((self.d_model, self.d_model), ("embed", "mlp"))
+        width = self.d_model if config.dim is None else config.dim
+        self.transform = self._dense((self.d_model, width), ("embed", "mlp"))
         self.norm = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype)
         self.bias = _vocabulary_bias(self)
         if not config.tied:
-            self.kernel = _kernel(self, config.initializer_std, config.initializer)
+            self.kernel = _kernel(self, config.initializer_std, config.initializer, width=width)
         if config.next_sentence:
             self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"))
 
@@ -146,14 +154,18 @@ class MaskedLanguageModelHeadModule(nn.Module):
         return projection.add_bias(logits, bias.astype(logits.dtype))
 
 
-Head = LanguageModelHead | MaskedLanguageModelHead
+VocabularyHead = LanguageModelHead | MaskedLanguageModelHead
+"""A head that scores the vocabulary, called by `logits` on whichever states are wanted."""
+
+Head = VocabularyHead | ClassificationHead
 """Any head config."""
 
 
-def _kernel(module: Any, std: float | None, initializer: projection.Initializer) -> Array:
-    distribution = projection.make_initializer(initializer, module.d_model**-0.5 if std is None else std)
+def _kernel(module: Any, std: float | None, initializer: projection.Initializer, *, width: int | None = None) -> Array:
+    width = module.d_model if width is None else width
+    distribution = projection.make_initializer(initializer, width**-0.5 if std is None else std)
     partitioned = nn.with_logical_partitioning(distribution, ("embed", "vocab"))
-    return module.param("kernel", partitioned, (module.d_model, module.vocab_size), module.param_dtype)
+    return module.param("kernel", partitioned, (width, module.vocab_size), module.param_dtype)
 
 
 def _vocabulary_bias(module: Any) -> Array:

@@ -17,7 +17,7 @@ from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.dropout import Dropout
 from t2t.nn.norm import Norm
 from t2t.nn.positions.context import PositionContext
-from t2t.nn.positions.t5_bias import T5Bias
+from t2t.nn.positions.schemes import Position
 
 Remat = Literal["none", "full", "dots", "dots_no_batch"]
 
@@ -37,6 +37,21 @@ REMATS: tuple[Remat, ...] = ("none", "full", "dots", "dots_no_batch")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedLayers:
+    """Repetitions of the pattern use the parameters of few: the n repetitions in `groups` runs of equal length.
+
+    Reference: Lan et al., ALBERT, arXiv:1909.11942, section 3.1 (all layers share: one group).
+    """
+
+    groups: int = 1
+    """How many sets of parameters there are."""
+
+    def __post_init__(self):
+        """Refuses values without meaning."""
+        checks.check_positive(self, "groups")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """Depth and width of a stack: `num_layers = len(prefix) + n * len(pattern) + len(suffix)`, the pattern n times."""
 
@@ -46,7 +61,9 @@ class StackConfig:
     """Blocks repeated through the depth; their parameters are stacked along a leading axis of n."""
     prefix: tuple[BlockConfig, ...] = ()
     suffix: tuple[BlockConfig, ...] = ()
-    position: T5Bias | None = None
+    sharing: SharedLayers | None = None
+    """Whose parameters the repetitions use; None = each its own. The leading axis of their parameters is `groups`."""
+    position: Position | None = None
     """A position scheme whose parameters all layers share; one owned by each layer belongs to the block."""
     dropout: float = 0.0
     """Fraction in [0, 1) of the output dropped, after the final norm (T5)."""
@@ -74,6 +91,10 @@ class StackConfig:
             f" + n * {len(self.pattern)} with n of at least 1",
             repair="Change num_layers, or move blocks to prefix or suffix.",
         )
+        if self.sharing is not None:
+            allowed = f"a divisor of the {repeated // len(self.pattern)} repetitions of the pattern"
+            is_divisor = repeated // len(self.pattern) % self.sharing.groups == 0
+            checks.check(is_divisor, self, "sharing", allowed=allowed, repair="Set sharing=SharedLayers(groups=1).")
         checks.check_fraction(self, "dropout")
         checks.check_choice(self, "remat", REMATS)
         heads = {block.attention.num_heads for block in self.blocks}
@@ -159,6 +180,30 @@ class Group(nn.Module):
         return x, tuple(outputs)
 
 
+class Run(nn.Module):
+    """Several repetitions of the pattern with the same parameters: the body of the scan where layers share them."""
+
+    body: Any
+    length: int
+    blocks: tuple[Block, ...]
+    deterministic: bool
+    hidden_states: bool
+    attentions: bool
+
+    @nn.compact
+    def __call__(self, x: Array, *shared: Any) -> tuple[Array, tuple[BlockOutput, ...]]:
+        """Returns the hidden state after the last repetition, and each block's outputs with a leading axis."""
+        scanned = nn.scan(
+            self.body,
+            variable_broadcast="params",
+            split_rngs={"params": False, "dropout": True},
+            in_axes=nn.broadcast,
+            length=self.length,
+        )
+        flags = {name: getattr(self, name) for name in ("deterministic", "hidden_states", "attentions")}
+        return scanned(blocks=self.blocks, **flags)(x, *shared)
+
+
 class Stack(nn.Module):
     """Runs the blocks in depth order.
 
@@ -190,8 +235,11 @@ class Stack(nn.Module):
         if caches and not self.unrolled:
             raise ValueError("Stack: caches need unrolled=True, with the parameters that unstack() gives.")
         config = self.config
+        if self.unrolled and config.sharing is not None:
+            raise ValueError(f"Stack: unrolled=True cannot run layers that share parameters ({config.sharing}).")
         if config.position is not None:
-            scheme = config.position.make(config.blocks[0].attention.num_heads, name="position", **self._dtypes())
+            heads = config.blocks[0].attention
+            scheme = config.position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())
             context = scheme(context)
         shared = (mask, context, memory, cross_mask)
         flags = {"deterministic": deterministic, "hidden_states": hidden_states, "attentions": attentions}
@@ -209,6 +257,8 @@ class Stack(nn.Module):
                 outputs.extend(collected)
             else:
                 x, stacked = self._scanned(modules, flags, repeats)(x, *shared)
+                if config.sharing is not None:  # [groups, repetitions of each, ...]
+                    stacked = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), stacked)
                 outputs.extend(_unstack_outputs(stacked, repeats))
         if config.final_norm is not None:
             x = config.final_norm.make(name="final_norm", **self._dtypes())(x)
@@ -247,15 +297,20 @@ class Stack(nn.Module):
         group = Group
         if self.config.remat != "none":
             group = nn.remat(Group, prevent_cse=False, policy=REMAT_POLICIES[self.config.remat])
+        if self.config.sharing is not None:
+            length = self.config.sharing.groups
+            body, more = Run, {"body": group, "length": repeats // length}
+        else:
+            body, length, more = group, repeats, {}
         scanned = nn.scan(
-            group,
+            body,
             variable_axes={"params": 0},
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,
-            length=repeats,
+            length=length,
             metadata_params={nn.PARTITION_NAME: "layers"},
         )
-        return scanned(blocks=modules, **flags)
+        return scanned(blocks=modules, **flags, **more)
 
 
 def _unstack_outputs(stacked: tuple[BlockOutput, ...], repeats: int) -> list[BlockOutput]:

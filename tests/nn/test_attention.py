@@ -61,18 +61,6 @@ def test_attention_equals_oracle(config):
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
 
 
-def test_extra_scores_see_query_and_key():
-    config = AttentionConfig(num_heads=4, head_dim=3)
-    params, (x, read, mask, _) = _params(config), _inputs()
-
-    def double(query, key):
-        return jnp.einsum("BNTH,BNSH->BNTS", query, key) * config.score_scale
-
-    doubled, _ = _run(config, params, x, read, mask=jnp.asarray(mask), extra_scores=double)
-    expected = transformer.attention(x, read, params, scale=2 * config.score_scale, allowed=mask)
-    np.testing.assert_allclose(doubled, expected, atol=1e-4)
-
-
 @pytest.mark.parametrize("scale", [1.0, None])
 def test_fresh_scores_have_the_same_variance_whatever_the_scale(scale, key):
     # T5 has no scale and smaller queries instead: deviation (d_model * head_dim)**-0.5, arXiv:1910.10683 released code.

@@ -12,9 +12,9 @@ from jax import Array
 class PositionContext:
     """Positions of one pass through a stack and what position schemes derived from them.
 
-    A scheme has two hooks. Its module maps a context to a context (T5's bias and ALiBi fill `bias`; it runs once per
-    stack, or in each block that owns one), and `extra_scores(query, key, context)` adds scores that depend on content
-    (DeBERTa, Transformer-XL).
+    A scheme is a module that maps a context to a context: T5's bias and ALiBi fill `bias`, rotary positions `rotary`.
+    It runs once per stack, or in each block that owns one. Scores that depend on content as well (DeBERTa,
+    Transformer-XL) are added by attention layers of their own.
 
     Attributes:
         length: T, the number of positions that read.
@@ -24,6 +24,7 @@ class PositionContext:
         both_prefix: Boolean [B, T, S], True where reader and read lie in the fully visible prefix of a prefix-LM;
             None outside prefix-LMs.
         bias: Float [B or 1, N, T, S] added to the scores of every head, or None.
+        rotary: `RotaryAngles` by which queries and keys are turned, or None.
 
     Leaves carry no checked annotations, because JAX rebuilds this class around tracers, shapes and axis names.
     """
@@ -33,6 +34,7 @@ class PositionContext:
     offset: Any = None
     both_prefix: Any = None
     bias: Any = None
+    rotary: Any = None
 
     def add_bias(self, bias: Array) -> "PositionContext":
         """The same context with one more bias."""
