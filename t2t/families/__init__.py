@@ -77,8 +77,7 @@ def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
     reasons = []
     for family in all_families().values():
         try:
-            attributes = family.to_hf(config)
-            family.architecture(config)
+            attributes = {**family.to_hf(config), "architectures": [family.architecture(config)]}
             names = {name for binding in bindings(family, config) for name in binding.written}
             written = frozenset(name.removeprefix(family.table.base) for name in names)
             lost = config_map.differences(config, family.from_hf(attributes, written))

@@ -18,11 +18,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
+from t2t.families import labels
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import MaskedLanguageModelHead
@@ -82,9 +84,12 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     """The model with the head asked for: that of masked words, with the next-sentence classifier for PRETRAINING."""
     if head is None:
         return dataclasses.replace(config, head=None, pooler=True)
-    if not isinstance(head, heads.Pretraining | heads.MaskedLM):
-        raise ValueError(f"BERT has no head {head}; possible are None, PRETRAINING and MaskedLM()")
     block = config.stack.blocks[0]
+    if not isinstance(head, heads.Pretraining | heads.MaskedLM):
+        plain = {"dropout": block.dropout, **_INITIALIZER}
+        pooled = {"pooling": "pooler", **plain}
+        scores = labels.make(head, sequence=pooled, choice=pooled, tokens=plain, span={**plain, "dropout": 0.0})
+        return dataclasses.replace(config, head=scores, pooler=scores.reads_pooled)
     masked = MaskedLanguageModelHead(
         activation=block.feed_forward.activation,
         norm=block.norm,
@@ -173,6 +178,8 @@ TABLE = Table(
             needs="head/kernel",
         ),
         *_dense("head/next_sentence", "cls.seq_relationship"),
+        *labels.linear("head/classifier", "classifier"),
+        *labels.linear("head/span", "qa_outputs"),
     ),
     ignored=(
         Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
@@ -182,6 +189,7 @@ TABLE = Table(
 
 ATTRIBUTES = config_map.Attributes(
     read={
+        **labels.READ,
         "vocab_size": 30522,
         "hidden_size": 768,
         "num_hidden_layers": 12,
@@ -224,6 +232,8 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         config = with_head(config, heads.PRETRAINING if next_sentence else heads.MaskedLM())
         head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
         config = dataclasses.replace(config, head=head)
+    elif (request := labels.request(values)) is not None:
+        config = with_head(config, request)
     return dataclasses.replace(config, pooler="pooler.dense.weight" in names)
 
 
@@ -248,12 +258,15 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "initializer_range": float(embed.initializer_std),
         "is_decoder": False,
         "add_cross_attention": False,
-        "tie_word_embeddings": config.head is None or config.head.tied,
+        "tie_word_embeddings": getattr(config.head, "tied", True),
+        **labels.attributes(config),
         "use_cache": True,
     }
 
 
 def _architecture(config: EncoderConfig) -> str:
+    if isinstance(config.head, ClassificationHead):
+        return labels.architecture(config.head, prefix="Bert")
     has = (config.head is not None, config.head is not None and config.head.next_sentence, config.pooler)
     names = {
         (False, False, True): "BertModel",

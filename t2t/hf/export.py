@@ -70,13 +70,13 @@ def export(
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
     family, attributes = families.expressing(config)
-    architecture = family.architecture(config)
+    (architecture,) = attributes["architectures"]
     if vocabulary is not None and vocabulary.size > config.vocab_size:
         raise ValueError(
             f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
             "this is not the vocabulary the model was trained with"
         )
-    config_json = _config_json(config, family, attributes, architecture, vocabulary, dtype)
+    config_json = _config_json(config, family, attributes, vocabulary, dtype)
     generation_json = _generation_json(config_json, architecture, generation)
     tensors = _tensors(families.bindings(family, config), params)
 
@@ -146,13 +146,11 @@ def _config_json(
     config: Any,
     family: config_map.Family,
     attributes: Mapping[str, Any],
-    architecture: str,
     vocabulary: vocabularies.Vocabulary | None,
     dtype: str,
 ) -> dict[str, Any]:
     return {
         "model_type": family.model_type,
-        "architectures": [architecture],
         "transformers_version": TRANSFORMERS_VERSION,
         "dtype": dtype,
         "torch_dtype": dtype,

@@ -63,7 +63,8 @@ class EncoderConfig:
 
     def example(self) -> types.Batch:
         """A smallest batch, for shapes."""
-        return {"encoder_input_tokens": jnp.zeros((1, 1), jnp.int32)}
+        has_choices = isinstance(self.head, ClassificationHead) and self.head.task == "choice"
+        return {"encoder_input_tokens": jnp.zeros((1, 1, 1) if has_choices else (1, 1), jnp.int32)}
 
     def make(
         self,

@@ -132,7 +132,8 @@ class ClassificationHeadModule(nn.Module):
             x = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype, name="norm")(x)
         x = drop(x, deterministic=deterministic)
         shape = (self.d_model, config.num_labels)
-        kernel, bias = self._dense(shape, ("embed", "types"), config.use_bias, name="classifier")
+        name = "span" if config.task == "span" else "classifier"
+        kernel, bias = self._dense(shape, ("embed", "types"), config.use_bias, name=name)
         wide = precision.at_least_float32(x.dtype)
         scores = jnp.einsum("...D,DC->...C", x, kernel, preferred_element_type=wide)
         return projection.add_bias(scores, None if bias is None else bias.astype(scores.dtype))

@@ -70,7 +70,7 @@ def step_flops(
         total += times * 6 * math.prod(leaf.shape) * uses
         if names[-2] == "query":
             total += times * _attention(names, leaf.shape, tokens=tokens, rows=rows, halve_causal=halve_causal)
-    if not {"kernel", "classifier"} & set(params.get("head", {})):
+    if not {"kernel", "classifier", "span"} & set(params.get("head", {})):
         total += 6 * math.prod(params["embed"]["embedding"].shape) * predictions
     return total
 

@@ -17,7 +17,7 @@ from t2t.models import base
 from tests.hf import oracle, tiny
 
 pytestmark = [pytest.mark.hf, pytest.mark.slow]
-CASES = [case for case in oracle.CASES if case.name in ("t5-1.0", "t5-1.1", "gpt2", "gpt")]
+CASES = [case for case in oracle.CASES if case.is_decoding]
 NEW = 12
 
 

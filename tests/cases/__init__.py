@@ -1,0 +1,45 @@
+"""What is known of each family from outside: tiny models of transformers to compare with, and published counts.
+
+A module for each family, found by looking: `CASES` (see `Case`) and `COUNTS`, preset -> parameters of the bare model
+and with the heads of pretraining. Whoever adds a family adds a module and edits no test.
+"""
+
+import dataclasses
+import importlib
+import pkgutil
+from typing import Any, Literal
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """A class of transformers, its config, and what its inputs look like; every size differs from every other."""
+
+    name: str
+    architecture: str
+    config: dict[str, Any]
+    side: Literal["encoder", "decoder", "both"] = "encoder"
+    num_types: int = 0
+    """Sentence types that are given; 0 = the model takes none."""
+    choices: bool = False
+    """Whether inputs have an axis of choices."""
+    unread: frozenset[str] = frozenset()
+    """Parameters that transformers' class has and never uses, or holds twice."""
+    is_decoding: bool = False
+    """Whether greedy generation is compared too."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _modules() -> list[Any]:
+    return [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+
+
+def all_cases() -> tuple[Case, ...]:
+    """The cases of every family."""
+    return tuple(case for module in _modules() for case in module.CASES)
+
+
+def all_counts() -> dict[str, tuple[int, int]]:
+    """The counts of every preset that has one."""
+    return {name: counts for module in _modules() for name, counts in module.COUNTS.items()}

@@ -1,0 +1,11 @@
+from tests.cases import Case
+
+SIZES = {"vocab_size": 53, "n_embd": 20, "n_layer": 3, "n_head": 4, "n_positions": 40}
+
+CASES = (
+    Case(name="gpt", architecture="OpenAIGPTLMHeadModel", config=SIZES, side="decoder", is_decoding=True),
+    Case(name="gpt-relu", architecture="OpenAIGPTLMHeadModel", side="decoder",
+         config={**SIZES, "afn": "relu", "n_layer": 2, "n_head": 2}),
+)  # fmt: skip
+
+COUNTS = {"openai-gpt": (116_534_784, 116_534_784)}
