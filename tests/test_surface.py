@@ -12,6 +12,7 @@ import pytest
 
 import t2t
 from t2t import heads
+from t2t.families import t5
 from t2t.hf import export
 from t2t.vocabulary import ByteVocabulary
 from tests.hf import tiny
@@ -124,7 +125,7 @@ print([name for name in ("tensorflow", "seqio", "torch", "transformers") if name
 
 @pytest.mark.slow
 def test_a_model_is_used_without_tensorflow_torch_and_transformers(tmp_path):
-    small = tiny.t5.t5(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=384)
+    small = t5.t5(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=384)
     export.export(tmp_path / "one", config=small, params=tiny.params(small), vocabulary=ByteVocabulary())
     command = [sys.executable, "-c", WITHOUT, str(tmp_path / "one"), str(tmp_path / "two")]
     environment = os.environ | {"XLA_FLAGS": ""}
