@@ -272,6 +272,7 @@ def load(
     Raises:
         UsageError: where the directory holds no parameters.
         ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
+            For a head that the family does not have, and any head asked of a run, checkpoint or model.
     """
     from t2t.train import initialize
 
@@ -295,6 +296,11 @@ def load(
 def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
     from t2t.hf import load as hf_load
 
+    if "t2t" in hf_load.read_config(path):
+        raise ValueError(
+            f"{path} is a run, checkpoint or model of t2t, which keeps the head it was trained with: leave out head, "
+            "or export it first (t2t export) and load that"
+        )
     opened = hf_load.open_directory(path, head=head)
     vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
     return Model(

@@ -4,9 +4,9 @@ import dataclasses
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -59,12 +59,16 @@ def test_help_is_instant_and_light(command):
         "print('CODE', code, 'HEAVY', heavy, file=sys.stderr)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
-    began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
-    took = time.monotonic() - began
-    assert done.stderr.strip() == "CODE 0 HEAVY []", done.stderr
-    assert "usage" in done.stdout
-    assert took < 5, f"took {took:.1f} s"  # under a second where nothing else runs
+    took = []
+    # The processor's time, the least of three: other work on the machine does not count, and hardly disturbs.
+    while not took or (min(took) >= 1 and len(took) < 3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert done.stderr.strip() == "CODE 0 HEAVY []", done.stderr
+        assert "usage" in done.stdout
+    assert min(took) < 1, f"took {took} seconds"
 
 
 def test_every_command_has_a_module_and_a_summary():

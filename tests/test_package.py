@@ -40,8 +40,11 @@ def installed(wheel, tmp_path_factory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(site), "XLA_FLAGS": ""}
 
 
-def run(environment: dict[str, str], where: pathlib.Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "t2t", *arguments]
+SMALL = ("--train.steps", "2", "--optimizer.learning-rate.warmup-steps", "1", "--data.batch-size", "8")
+
+
+def run(environment: dict[str, str], where: pathlib.Path, *arguments: str, python: str = sys.executable) -> str:
+    command = [python, "-m", "t2t", *arguments]
     done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -65,8 +68,25 @@ def test_the_shipped_configs_are_found_in_an_empty_directory(installed, tmp_path
 
 @pytest.mark.slow
 def test_quickstart_trains_in_an_empty_directory(installed, tmp_path):
-    small = ["--train.steps", "2", "--optimizer.learning-rate.warmup-steps", "1", "--data.batch-size", "8"]
-    run(installed, tmp_path, "train", "quickstart", *small, "--evaluate.max-examples", "8")
+    run(installed, tmp_path, "train", "quickstart", *SMALL, "--evaluate.max-examples", "8")
     assert (tmp_path / "runs" / "quickstart" / "checkpoints" / "2").is_dir()
     run(installed, tmp_path, "export", "runs/quickstart", "exported")
     assert (tmp_path / "exported" / "model.safetensors").is_file()
+
+
+@pytest.mark.nightly
+def test_quickstart_trains_where_pip_has_installed_nothing_but_the_wheel(wheel, tmp_path):
+    """With the dependencies that the wheel itself asks for, in an environment of its own (downloads 1 GB)."""
+    python = str(tmp_path / "venv" / "bin" / "python")
+    for command in ([sys.executable, "-m", "venv", "venv"], [python, "-m", "pip", "install", "-q", str(wheel)]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"XLA_FLAGS": ""}
+    run(environment, empty, "train", "quickstart", *SMALL, "--evaluate.max-examples", "8", python=python)
+    assert (empty / "runs" / "quickstart" / "checkpoints" / "2").is_dir()
+    assert run(environment, empty, "presets", python=python)
+    code = "import t2t, importlib.util; print(t2t.__file__); print(importlib.util.find_spec('torch'))"
+    done = subprocess.run([python, "-c", code], cwd=empty, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(tmp_path / "venv")) and done.stdout.endswith("None\n")

@@ -42,7 +42,8 @@ def check_trained(experiment: Experiment, *, converter: features.Converter | Non
     """Refuses what the run cannot learn, before anything is made for it.
 
     Raises:
-        UsageError: a task that is not registered or, with a converter, does not suit the model.
+        UsageError: a task that is not registered or, with a converter, does not suit the model; own files that are
+            not there.
     """
     try:
         for task in mixtures.leaf_tasks(experiment.data.train):
@@ -50,6 +51,7 @@ def check_trained(experiment: Experiment, *, converter: features.Converter | Non
                 converter.check_task(task.name, task.output_features)
     except ValueError as error:
         raise UsageError(f"data.train: {error}") from error
+    to_train(experiment)
 
 
 def to_evaluate(
@@ -70,7 +72,7 @@ def to_evaluate(
             log.warning("%s learns from data.files and is not evaluated: name held-out text in data.eval_files", name)
             continue
         try:
-            found[name] = _with_files(experiment, name) if name == own else examples.get_task(name)
+            found[name] = _with_files(experiment, name, split=split) if name == own else examples.get_task(name)
         except ValueError as error:
             raise UsageError(f"evaluate.tasks: {error}") from error
         if split not in found[name].splits:
@@ -132,11 +134,19 @@ def _reader_of_files(experiment: Experiment) -> str | None:
     return data.train
 
 
-def _with_files(experiment: Experiment, name: str) -> examples.Task:
+def _with_files(experiment: Experiment, name: str, *, split: str | None = None) -> examples.Task:
+    """The task on the run's files: those of a split alone, if it has any, since the others need not be there."""
     data = experiment.data
+    files = {"train": data.files, "validation": data.eval_files}
+    if split is not None and files.get(split):
+        files = {split: files[split]}
     try:
         return file_source.with_files(
-            name, files=data.files, eval_files=data.eval_files, field=data.field, unit=data.unit
+            name,
+            files=files.get("train", ()),
+            eval_files=files.get("validation", ()),
+            field=data.field,
+            unit=data.unit,
         )
     except ValueError as error:
         raise UsageError(f"data.files: {error}") from error

@@ -5,10 +5,12 @@ import pathlib
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
 import t2t
 from t2t import cli
+from t2t.hf.config_map import InexpressibleError
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +42,39 @@ CAUSAL = (
     .replace('"lower"', '"causal"', 1)
 )
 
+MASKED = '''"""A masked encoder that takes seconds."""
+
+from t2t import heads
+from t2t.config import Checkpoint, Data, Evaluate, Experiment, Train
+from t2t.families import bert
+from t2t.objectives.masked import MaskedLanguageModeling
+from t2t.train.optimizer import AdamW, Constant
+
+
+def get_config():
+    model = bert.bert(num_layers=1, d_model=8, num_heads=2, d_ff=16, max_positions=16, vocab_size=384)
+    lengths = {"inputs": 16, "targets": 16, "predictions": 5}
+    return Experiment(
+        name="masked",
+        model=bert.with_head(model, heads.MaskedLM()),
+        data=Data(modules=("tasks.letters",), train="letters_mlm", lengths=lengths, batch_size=8),
+        objective=MaskedLanguageModeling(),
+        optimizer=AdamW(learning_rate=Constant(peak=1e-2)),
+        train=Train(steps=4, log_every=2),
+        evaluate=Evaluate(tasks=("letters_mlm",), every=4),
+        checkpoint=Checkpoint(every=2),
+    )
+'''
+
+PREFIX = (
+    CAUSAL.replace("model=gpt2.gpt2(", "model=dataclasses.replace(gpt2.gpt2(")
+    .replace("dropout=0.0)", "dropout=0.0), prefix_attention=True)")
+    .replace("from t2t.config", "import dataclasses\n\nfrom t2t.config", 1)
+    .replace('train="lower"', 'train="letters_prefix_lm"')
+    .replace('("lower",)', '("letters_prefix_lm", "lower")')
+    .replace('"causal"', '"prefix"')
+)
+
 TASKS = '''"""Words to lower case."""
 
 from t2t.data import registry
@@ -56,6 +91,11 @@ def baseline(task, split="validation", max_examples=None):
     return {"accuracy": 25.0}
 
 
+def documents(split):
+    return [{"text": f"{word} follows {word.lower()} in the {split} text"} for word in 9 * WORDS]
+
+
+registry.add_objectives("letters", registry.TextSource(documents, splits=("train", "validation")))
 registry.add_text_to_text(
     "lower", registry.TextSource(rows, splits=("train", "validation", "test")), metric_fns=[text_metrics.accuracy]
 )
@@ -66,7 +106,9 @@ registry.add_text_to_text(
 def here(tmp_path_factory) -> pathlib.Path:
     """A working directory with a config, its tasks and a trained run in runs/lower."""
     directory = tmp_path_factory.mktemp("here")
-    for name, text in (("configs/lower.py", CONFIG), ("configs/causal.py", CAUSAL), ("tasks/letters.py", TASKS)):
+    configs = {"lower": CONFIG, "causal": CAUSAL, "masked": MASKED, "prefix": PREFIX}
+    files = {f"configs/{name}.py": text for name, text in configs.items()} | {"tasks/letters.py": TASKS}
+    for name, text in files.items():
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -249,3 +291,79 @@ def test_a_causal_decoder_generates_from_the_prompts_it_was_evaluated_on(here):
     exported = t2t.load("causal-exported")
     assert exported.start_id == model.start_id == 0
     assert model.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]
+
+
+def evaluation(directory: pathlib.Path, task: str, step: int) -> dict:
+    return json.loads((directory / task / f"{step}.json").read_text(encoding="utf-8"))["metrics"]
+
+
+def test_a_masked_encoder_is_trained_evaluated_exported_and_loaded(here, capsys):
+    assert cli.main(["train", "masked"]) == 0
+    run = here / "runs" / "masked"
+    during = evaluation(run / "eval", "letters_mlm", 4)
+    assert cli.main(["eval", "runs/masked", "--output", "again"]) == 0
+    assert evaluation(here / "again", "letters_mlm", 4) == pytest.approx(during)
+    assert cli.main(["export", "runs/masked", "masked-exported"]) == 0
+    assert cli.main(["eval", "masked", "--init", "masked-exported", "--output", "theirs"]) == 0
+    assert evaluation(here / "theirs", "letters_mlm", 0) == pytest.approx(during, rel=1e-5)
+    assert "letters_mlm (" in capsys.readouterr().out
+    ours, theirs = t2t.load("runs/masked"), t2t.load("masked-exported")
+    rng = np.random.default_rng(0)
+    batch = {
+        "encoder_input_tokens": rng.integers(0, 384, (2, 11)).astype(np.int32),
+        "encoder_segment_ids": (np.arange(11) < [[11], [7]]).astype(np.int32),
+    }
+    np.testing.assert_allclose(theirs.apply(batch).logits, ours.apply(batch).logits, atol=1e-5)
+
+
+def test_a_prefix_lm_is_trained_evaluated_and_loaded(here, capsys):
+    assert cli.main(["train", "prefix"]) == 0
+    run = here / "runs" / "prefix"
+    during = {task: evaluation(run / "eval", task, 4) for task in ("letters_prefix_lm", "lower")}
+    assert cli.main(["eval", "runs/prefix", "--output", "again-prefix"]) == 0
+    for task, metrics in during.items():
+        assert evaluation(here / "again-prefix", task, 4) == pytest.approx(metrics)
+    (file,) = run.glob("eval/lower/*predictions.jsonl")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    model = t2t.load("runs/prefix")
+    assert model.config.prefix_attention
+    assert model.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]
+    scores = model.score([("ONE", "one"), ("TWO", "two")])
+    tokens = sum(len(word) + 1 for word in ("one", "two"))
+    assert np.isfinite(scores).all() and -2 * tokens * np.log(384) < scores.sum() < 0
+    # No class of transformers attends to a prefix from both sides: the export says so and writes nothing.
+    capsys.readouterr()
+    assert cli.main(["export", "runs/prefix", "prefix-exported"]) == 1
+    assert "prefix-LM" in capsys.readouterr().err
+    assert not (here / "prefix-exported").exists()
+    with pytest.raises(InexpressibleError, match="prefix-LM"):
+        model.export("prefix-exported")
+
+
+def test_a_run_and_its_last_checkpoint_are_one_model(here):
+    steps = sorted(int(path.name) for path in (here / "runs/lower/checkpoints").iterdir())
+    places = ("", f"/checkpoints/{steps[-1]}", f"/checkpoints/{steps[0]}")
+    run, last, earlier = (t2t.load(f"runs/lower{place}") for place in places)
+    assert (run.about["step"], last.about["step"], earlier.about["step"]) == (steps[-1], steps[-1], 2)
+    assert run.vocabulary.pieces() == last.vocabulary.pieces()
+    rng = np.random.default_rng(0)
+    batch = {
+        f"{side}_input_tokens": rng.integers(0, 384, (2, length)).astype(np.int32)
+        for side, length in (("encoder", 9), ("decoder", 5))
+    }
+    logits = [np.asarray(model.apply(batch).logits) for model in (run, last, earlier)]
+    np.testing.assert_array_equal(logits[0], logits[1])
+    assert np.abs(logits[0] - logits[2]).max() > 1e-3
+
+
+def test_eval_does_not_ask_for_the_text_of_the_training(here, capsys):
+    for name in ("learned.txt", "held_out.txt"):
+        (here / name).write_text("a river and a stone and a tree\n\n" * 20, encoding="utf-8")
+    own = ["--name", "own", "--data.files", "learned.txt", "--data.eval-files", "held_out.txt"]
+    assert cli.main(["train", "masked", *own]) == 0
+    (here / "learned.txt").unlink()
+    assert cli.main(["eval", "runs/own", "--output", "own-again"]) == 0
+    during = evaluation(here / "runs/own/eval", "letters_mlm", 4)
+    assert evaluation(here / "own-again", "letters_mlm", 4) == pytest.approx(during)
+    assert cli.main(["eval", "runs/own", "--split", "train"]) == 2
+    assert "learned.txt" in capsys.readouterr().err

@@ -4,12 +4,13 @@ import logging
 import numpy as np
 import pytest
 
-from t2t.data import pipeline
+from t2t.data import pipeline, registry
 from t2t.data.corruption_base import BoundCorruption, Corruption
 from t2t.data.examples import TaskExamples
-from t2t.data.features import DecoderFeatures, EncoderDecoderFeatures
+from t2t.data.features import DecoderFeatures, EncoderDecoderFeatures, EncoderFeatures
 from t2t.data.pipeline import Stream, TrainPipeline, merge_states
 from t2t.data.store import TokenStore
+from t2t.vocabulary import ByteVocabulary
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,6 +149,34 @@ def test_two_epochs_are_corrupted_differently_and_a_restart_alike():
     first, second = read(stream(mixed=False), 0), read(stream(mixed=False), 1)
     assert sum(first[i] != second[i] for i in range(23)) > 5
     assert first == read(stream(mixed=False), 0)
+
+
+def masks_by_example(seed, *, epochs, size):
+    """What is masked of each example in each epoch of the pipeline: {(epoch, index): (inputs, targets, weights)}."""
+    converter = EncoderFeatures(lengths={"inputs": 18, "targets": 18}, pad_id=0)
+    stream = pipeline.load_stream("pipeline_mlm", vocabulary=ByteVocabulary(), converter=converter, seed=seed)
+    assert len(stream.tasks[0]) == size
+    batches = TrainPipeline(stream, rows=4, packing=False, trace=True)
+    found = {}
+    while len(found) < epochs * size:
+        batch = next(batches)
+        for row, position in enumerate(batch["position"]):
+            draw = stream.order.locate(int(position))
+            if draw.epoch < epochs:
+                names = ("encoder_input_tokens", "encoder_target_tokens", "encoder_loss_weights")
+                found[draw.epoch, draw.index] = [batch[name][row].tolist() for name in names]
+    return found
+
+
+def test_masks_are_drawn_anew_each_epoch_and_alike_in_each_run():
+    rows = [{"text": "".join(chr(97 + (i * k) % 26) for k in range(17))} for i in range(1, 13)]
+    registry.add_objectives("pipeline", registry.TextSource(lambda split: rows, splits=("train",)))
+    one, again, other = (masks_by_example(seed, epochs=2, size=12) for seed in (5, 5, 6))
+    assert one == again
+    for (epoch, index), (_, targets, _) in one.items():
+        assert targets == one[1 - epoch, index][1] == other[epoch, index][1]
+    for different in ({(1 - epoch, index): made for (epoch, index), made in one.items()}, other):
+        assert sum(one[place][2] != different[place][2] for place in one) > 20  # of 24, each alike with a chance of 1 %
 
 
 @pytest.mark.parametrize("together", [1, 7, 300])

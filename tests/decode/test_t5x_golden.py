@@ -1,4 +1,4 @@
-"""A tiny T5 with weights recorded from T5X generates T5X's texts with T5X's scores."""
+"""Tiny models with weights recorded from T5X generate T5X's texts and give T5X's scores."""
 
 import jax
 import numpy as np
@@ -40,3 +40,29 @@ def test_scores_of_given_texts(golden):
     recorded, network, params, _ = golden
     scores = score.score_tokens(network, params, t5x_tiny.batch(recorded, "batch"))
     np.testing.assert_allclose(scores.sum(axis=1), recorded["score"], atol=1e-4)
+
+
+def test_scores_of_texts_under_a_decoder():
+    """Only the targets after the prompt have a weight, so T5X's score is that of a continuation."""
+    recorded = t5x_tiny.recorded("tiny_decoder_causal.npz")
+    network = Network(t5x_tiny.decoder())
+    params = t5x_names.decoder_params(t5x_names.arrays_under(recorded, "param"))
+    with jax.default_matmul_precision("highest"):
+        by_token = score.score_tokens(network, params, t5x_tiny.batch(recorded, "batch"))
+    np.testing.assert_allclose(by_token.sum(axis=1), recorded["score"], atol=1e-4)
+
+
+def test_scores_of_prompts_and_continuations_under_a_decoder():
+    """Both rows again as pairs of token lists, from which `score` makes the batch itself."""
+    recorded = t5x_tiny.recorded("tiny_decoder_causal.npz")
+    network = Network(t5x_tiny.decoder())
+    params = t5x_names.decoder_params(t5x_names.arrays_under(recorded, "param"))
+    pairs = []
+    for tokens, weights in zip(
+        recorded["batch/decoder_target_tokens"], recorded["batch/decoder_loss_weights"], strict=True
+    ):
+        given = int(np.argmax(weights))
+        pairs.append((tokens[:given].tolist(), tokens[given : given + int(weights.sum())].tolist()))
+    with jax.default_matmul_precision("highest"):
+        found = score.score(network, params, pairs, start_id=0)
+    np.testing.assert_allclose(found, recorded["score"], atol=1e-4)

@@ -10,10 +10,12 @@ import pytest
 import safetensors.numpy
 from flax import traverse_util
 
+from t2t import heads
 from t2t import vocabulary as vocabularies
-from t2t.families import t5
+from t2t.families import bert, gpt2, t5
 from t2t.hf import config_map, export, files
 from tests.hf import tiny
+from tests.shared_data import shared_data
 
 
 def exported(directory, config, **options):
@@ -43,6 +45,43 @@ def test_config_json_has_the_types_that_transformers_insists_on(tmp_path, name):
             assert type(value) is int, attribute
         elif attribute.startswith(("is_", "tie_", "use_", "scale_")):
             assert type(value) is bool, attribute
+
+
+SIZES = {"num_layers": 1, "d_model": 12, "num_heads": 3}
+ALWAYS = {"README.md", "config.json", "model.safetensors"}
+TOKENIZER = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+GENERATION = {"generation_config.json"}
+DIRECTORIES = {
+    "t5": (t5.t5(d_ff=7, vocab_size=32128, **SIZES), "t5/spiece.model", GENERATION | {"spiece.model"}),
+    "t5 1.1": (
+        t5.t5(d_ff=7, gated=True, activation="gelu_tanh", tied=False, vocab_size=32128, **SIZES),
+        "t5/spiece.model",
+        GENERATION | {"spiece.model"},
+    ),
+    "bert": (
+        bert.with_head(bert.bert(d_ff=7, vocab_size=30522, **SIZES), heads.MaskedLM()),
+        "bert-base-uncased/vocab.txt",
+        {"vocab.txt"},
+    ),
+    "gpt2": (
+        gpt2.gpt2(max_positions=9, vocab_size=50257, **SIZES),
+        "gpt2",
+        GENERATION | {"vocab.json", "merges.txt"},
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DIRECTORIES)
+def test_the_files_of_a_family(tmp_path, name):
+    config, vocabulary, own = DIRECTORIES[name]
+    opened = vocabularies.Vocabulary.load(shared_data("tokenizers", vocabulary))
+    for directory, given, expected in (
+        (tmp_path / "with", opened, ALWAYS | TOKENIZER | own),
+        (tmp_path / "without", None, ALWAYS | own & GENERATION),
+    ):
+        written = export.export(directory, config=config, params=tiny.params(config), vocabulary=given)
+        assert written == sorted(path.name for path in directory.iterdir()) == sorted(expected)
 
 
 def test_shared_tensors_are_written_once_under_the_name_of_the_embedding(tmp_path):

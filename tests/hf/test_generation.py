@@ -50,6 +50,40 @@ def test_greedy_tokens(case, tmp_path):
         assert [int(token) for token in found] == (theirs[: theirs.index(1)] if 1 in theirs else theirs)
 
 
+EXPORTED = {
+    "t5-1.1": (tiny.T5_1_1, "T5ForConditionalGeneration"),
+    "gpt2": (gpt2.gpt2(num_layers=2, d_model=12, num_heads=3, vocab_size=11, max_positions=29), "GPT2LMHeadModel"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_transformers_writes_our_greedy_tokens_with_an_exported_model(name, tmp_path):
+    import torch
+    import transformers
+
+    config, architecture = EXPORTED[name]
+    params = tiny.params(config, seed=2)
+    export.export(tmp_path, config=config, params=params)
+    model = getattr(transformers, architecture).from_pretrained(tmp_path)
+    rng = np.random.default_rng(5)
+    prompts = [rng.integers(2, config.vocab_size, length).tolist() for length in (9, 3, 6, 5, 7)]
+    both_sides = model.config.is_encoder_decoder
+    ours = generate.generate(
+        base.Network(config),
+        jax.tree.map(jnp.asarray, params),
+        prompts,
+        decoding=decoding.Decoding(eos_id=1, max_tokens=NEW),
+        start_id=0 if both_sides else None,
+    )
+    # An export without a vocabulary names end and padding of a T5 alone.
+    options = {} if both_sides else {"eos_token_id": 1, "pad_token_id": 0}
+    for prompt, found in zip(prompts, ours, strict=True):
+        out = model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=NEW, **options)[0].tolist()
+        theirs = out[1:] if both_sides else out[len(prompt) :]
+        assert [int(token) for token in found] == (theirs[: theirs.index(1)] if 1 in theirs else theirs)
+    assert len({tuple(map(int, found)) for found in ours}) > 1
+
+
 @pytest.mark.parametrize("kind", ["t5", "gpt2", "masked"])
 def test_the_code_on_the_card_runs(kind, tmp_path):
     vocabulary = vocabularies.ByteVocabulary()

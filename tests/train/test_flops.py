@@ -1,6 +1,7 @@
 """The formula against the matrix products of the traced step, exactly, and against XLA's count."""
 
 import dataclasses
+import functools
 import math
 
 import jax
@@ -8,9 +9,6 @@ import numpy as np
 import pytest
 
 from t2t.models.base import Network
-from t2t.nn.attention import AttentionConfig
-from t2t.nn.embed import EmbedConfig
-from t2t.nn.feed_forward import FeedForwardConfig
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.train import flops
@@ -77,22 +75,39 @@ def _is_program(x):
     return hasattr(x, "eqns") or hasattr(x, "jaxpr")
 
 
-@pytest.mark.slow
-def test_near_xlas_count():
-    """XLA adds what is no matrix product; it counts a scan's body once, so the layers are unrolled."""
-    config, width = tiny.gpt2(), 256
+WIDTH, LENGTHS = 256, {"encoder": 144, "decoder": 128}
+
+
+def written_out(stack):
+    """A stack wide enough for products to dominate, without a scan over layers, whose body XLA counts once."""
+    first = stack.pattern[0]
+    heads = functools.partial(dataclasses.replace, num_heads=4, head_dim=64)
     block = dataclasses.replace(
-        config.stack.pattern[0],
-        attention=AttentionConfig(num_heads=4, head_dim=64),
-        feed_forward=FeedForwardConfig(d_ff=1024, activation="relu"),
+        first,
+        attention=heads(first.attention),
+        cross_attention=None if first.cross_attention is None else heads(first.cross_attention),
+        feed_forward=dataclasses.replace(first.feed_forward, d_ff=1024),
     )
-    config = dataclasses.replace(
-        config,
-        embed=EmbedConfig(vocab_size=2048, dim=width),
-        stack=dataclasses.replace(config.stack, d_model=width, prefix=(block, block), pattern=(block,)),
-    )
-    batch = {name: shape(2, 128) for name in DECODER}
-    run, shapes = gradient(config, LanguageModeling())
+    return dataclasses.replace(stack, d_model=WIDTH, prefix=(block,) * (stack.num_layers - 1), pattern=(block,))
+
+
+def widened(config):
+    """A config with its own wiring and realistic sizes."""
+    embed = dataclasses.replace(config.embed, vocab_size=2048, dim=WIDTH)
+    if embed.position is not None:
+        position = dataclasses.replace(embed.position, max_positions=max(LENGTHS.values()))
+        embed = dataclasses.replace(embed, position=position)
+    names = [field.name for field in dataclasses.fields(config) if field.name in ("encoder", "decoder", "stack")]
+    return dataclasses.replace(config, embed=embed, **{name: written_out(getattr(config, name)) for name in names})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2", "t5 1.1", "bert"])
+def test_near_xlas_count(name):
+    """XLA adds what is no matrix product."""
+    config, objective, batch = CASES[name]
+    batch = {key: shape(2, 24 if "predict" in key else LENGTHS[key.split("_")[0]]) for key in batch}
+    run, shapes = gradient(widened(config), objective)
     counted = jax.jit(run).lower(shapes, batch).cost_analysis()["flops"]
     assert 1.0 < counted / flops.step_flops(shapes, batch, halve_causal=False) < 1.05
 

@@ -1,4 +1,4 @@
-"""A tiny T5 1.0 with T5X's weights: its loss, every gradient, and its parameters after three steps of Adafactor."""
+"""Tiny models with T5X's weights: the losses of both, every gradient of the T5 and its parameters after three steps."""
 
 import jax
 import numpy as np
@@ -59,3 +59,17 @@ def test_three_steps_of_adafactor(recorded):
             total = metrics["loss"][0] * batch["decoder_loss_weights"].sum()
             np.testing.assert_allclose(total, recorded[f"loss_step{index}"], rtol=1e-4)
     assert_close(state.params, tree(recorded, "after3"), relative=1e-4)
+
+
+def test_loss_of_the_decoder():
+    recorded = t5x_tiny.recorded("tiny_decoder_causal.npz")
+    network, batch = Network(t5x_tiny.decoder()), t5x_tiny.batch(recorded, "batch")
+    params = {"model": t5x_names.decoder_params(t5x_names.arrays_under(recorded, "param"))}
+
+    @jax.jit
+    def run(params, batch):
+        terms, _, _ = OBJECTIVE.loss({"model": network}, params, batch, key=None, carry=())
+        return sum(term.coefficient * term.sum for term in terms.values())
+
+    with jax.default_matmul_precision("highest"):
+        np.testing.assert_allclose(run(params, batch), recorded["loss"], rtol=1e-5)

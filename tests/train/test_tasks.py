@@ -47,6 +47,16 @@ def test_own_files_take_the_place_of_the_text(tmp_path):
                 chosen(mixture)
 
 
+def test_only_files_that_are_read_must_be_there(tmp_path):
+    (tmp_path / "valid.txt").write_text("some text\n")
+    own = {"files": (str(tmp_path / "train.txt"),), "eval_files": (str(tmp_path / "valid.txt"),)}
+    experiment = tiny_run.experiment(data=own)
+    assert tasks.to_evaluate(experiment)["tiny_span_corruption"].splits == ("validation",)
+    for needs_them in (tasks.to_train, tasks.check_trained, lambda run: tasks.to_evaluate(run, split="train")):
+        with pytest.raises(UsageError, match=r"train\.txt"):
+            needs_them(experiment)
+
+
 def test_the_split_that_is_evaluated_must_be_there():
     source = registry.TextSource(tiny_run.sentences, splits=("train", "test"))
     registry.add_objectives("tiny_tested", source)

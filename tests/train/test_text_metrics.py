@@ -1,4 +1,5 @@
 import doctest
+import random
 import sys
 
 import pytest
@@ -8,6 +9,25 @@ from t2t.train import text_metrics
 
 def test_accuracy_ignores_spaces_at_the_ends_only():
     assert text_metrics.accuracy(["a", "b", "c d", "D"], [" a ", "b\n", "c  d", "d"]) == {"accuracy": 50.0}
+
+
+def test_accuracy_is_scikit_learns():
+    metrics = pytest.importorskip("sklearn.metrics")
+    draw = random.Random(0)
+    targets, predictions = (draw.choices(["module", "class", "function"], k=101) for _ in range(2))
+    expected = 100 * metrics.accuracy_score(targets, predictions)
+    assert 0 < expected < 100
+    assert text_metrics.accuracy(targets, predictions) == {"accuracy": pytest.approx(expected)}
+
+
+def test_f1_of_words_that_occur_once_is_scikit_learns():
+    """Each word of the vocabulary as a yes or no: as SQuAD's F1, but for words that are repeated."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    draw, words = random.Random(1), [f"word{i}" for i in range(9)]
+    for _ in range(20):
+        target, prediction = (draw.sample(words, draw.randint(1, 9)) for _ in range(2))
+        expected = metrics.f1_score(*([word in text for word in words] for text in (target, prediction)))
+        assert text_metrics.token_f1(" ".join(target), " ".join(prediction)) == pytest.approx(expected)
 
 
 def test_exact_match_takes_any_of_several_targets():
