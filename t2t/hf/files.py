@@ -1,4 +1,4 @@
-"""Safetensors files: tensors of one file or of shards with an index, read and written one at a time."""
+"""Safetensors files: tensors written one at a time, as one file or as shards with an index."""
 
 import dataclasses
 import json
@@ -23,50 +23,6 @@ DTYPES: Mapping[str, np.dtype] = {
 """The types that parameters may be stored in, by the name config.json gives them."""
 
 _CODES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-
-
-class TensorReader:
-    """The tensors of a directory, by name; each is read from disk when it is asked for."""
-
-    def __init__(self, directory: str | os.PathLike):
-        self._files = _locate(Path(directory))
-        self._opened: dict[Path, safetensors.safe_open] = {}
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of all tensors."""
-        return frozenset(self._files)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of a tensor, without reading it."""
-        return tuple(self._file(name).get_slice(name).get_shape())
-
-    def __call__(self, name: str) -> np.ndarray:
-        """A tensor in the type it is stored in."""
-        return self._file(name).get_tensor(name)
-
-    def _file(self, name: str) -> safetensors.safe_open:
-        path = self._files[name]
-        if path not in self._opened:
-            self._opened[path] = safetensors.safe_open(str(path), framework="numpy")
-        return self._opened[path]
-
-
-def _locate(directory: Path) -> dict[str, Path]:
-    """The file of every tensor. A single file counts before an index, as in transformers."""
-    single, index = directory / SINGLE, directory / INDEX
-    if single.exists():
-        with safetensors.safe_open(str(single), framework="numpy") as file:
-            return dict.fromkeys(file.keys(), single)
-    if index.exists():
-        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        absent = sorted({shard for shard in shards.values() if not (directory / shard).exists()})
-        if absent:
-            raise FileNotFoundError(f"{index} names shards that are missing: {', '.join(absent)}")
-        return {name: directory / shard for name, shard in shards.items()}
-    others = sorted(p.name for p in directory.glob("*") if p.suffix in (".bin", ".msgpack", ".h5", ".pt"))
-    held = f"; it holds {', '.join(others)}: save the model as safetensors first" if others else ""
-    raise FileNotFoundError(f"{directory} has neither {SINGLE} nor {INDEX}{held}")
 
 
 @dataclasses.dataclass(frozen=True)

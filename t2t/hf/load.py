@@ -17,7 +17,7 @@ import numpy as np
 from flax import traverse_util
 
 from t2t import families, heads
-from t2t.hf import config_map, files, table
+from t2t.hf import config_map, files, table, tensors
 from t2t.models import base
 from t2t.vocabulary import files as vocabulary_files
 
@@ -35,7 +35,7 @@ class HuggingFaceCheckpoint:
     """Tensors of the files that the model does not hold, by request of the caller."""
     fresh: tuple[str, ...]
     """Parameters that the files do not hold, to be initialised, by request of the caller."""
-    _reader: files.TensorReader
+    _reader: tensors.TensorReader
     _bindings: tuple[table.Binding, ...]
     _names: Mapping[str, str]  # key of a binding -> name in the files
     _shapes: Mapping[str, table.Shape]
@@ -100,7 +100,7 @@ def open_directory(
     config_json = read_config(directory)
     family = families.by_model_type(config_json.get("model_type"))
     values = family.attributes.values(config_json, ignore=ignore_attributes)
-    reader = files.TensorReader(directory)
+    reader = tensors.TensorReader(directory)
     names = _canonical(family.table, reader.names)
     has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
     config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
@@ -149,7 +149,11 @@ class _Accounts:
     """Which tensor each binding is read from, and what is left over on either side."""
 
     def __init__(
-        self, names: table.Table, reader: files.TensorReader, present: dict[str, str], bindings: Sequence[table.Binding]
+        self,
+        names: table.Table,
+        reader: tensors.TensorReader,
+        present: dict[str, str],
+        bindings: Sequence[table.Binding],
     ):
         self._table, self._reader = names, reader
         self.sources: dict[str, str] = {}
