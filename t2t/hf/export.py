@@ -27,9 +27,6 @@ from t2t.models.encoder_decoder import EncoderDecoderConfig
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
 
-MAX_SHARD_BYTES = 50 * 10**9
-"""transformers 5's default."""
-
 GENERATION = frozenset({
     "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "do_sample", "temperature", "top_k",
     "top_p", "length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "num_return_sequences",
@@ -47,7 +44,7 @@ def export(
     generation: Mapping[str, Any] | None = None,
     bare_prompts: bool = False,
     dtype: str = "float32",
-    max_shard_bytes: int = MAX_SHARD_BYTES,
+    max_shard_bytes: int = files.MAX_SHARD_BYTES,
 ) -> list[str]:
     """Write a Hugging Face directory; returns the names of its files.
 

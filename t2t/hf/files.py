@@ -22,6 +22,9 @@ DTYPES: Mapping[str, np.dtype] = {
 }
 """The types that parameters may be stored in, by the name config.json gives them."""
 
+MAX_SHARD_BYTES = 50 * 10**9
+"""transformers 5's default."""
+
 _CODES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 

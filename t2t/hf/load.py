@@ -6,9 +6,10 @@ a parameter the files do not hold, unless the caller asks for another head or na
 
 import dataclasses
 import fnmatch
+import functools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,31 +41,43 @@ class HuggingFaceCheckpoint:
     _names: Mapping[str, str]  # key of a binding -> name in the files
     _shapes: Mapping[str, table.Shape]
 
-    def leaves(self, *, dtype: str = "float32") -> Iterator[tuple[str, np.ndarray]]:
-        """Path and value of every parameter but the fresh ones; no more than one is held in memory."""
-        slots: dict[str, list[tuple[table.Binding, int, int | None]]] = {}
-        for binding in self._bindings:
-            for position, slot in enumerate(binding.slots):
-                slots.setdefault(slot.path, []).append((binding, position, slot.index))
-        for path, held in slots.items():
-            if path in self.fresh:
-                continue
-            leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
-            for binding, position, index in held:
-                leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
-            yield path, leaf
+    @property
+    def shapes(self) -> Mapping[str, table.Shape]:
+        """Shape of every parameter, by path."""
+        return self._shapes
 
-    def params(self, *, dtype: str = "float32", seed: int = 0) -> dict[str, Any]:
-        """All parameters as a tree, the fresh ones drawn from `seed`."""
-        leaves = dict(self.leaves(dtype=dtype))
-        if self.fresh:
-            drawn = jax.jit(self._draw)(jax.random.key(seed))
-            leaves |= {path: np.asarray(leaf, files.DTYPES[dtype]) for path, leaf in drawn.items()}
+    def leaf(self, path: str, *, dtype: str = "float32") -> np.ndarray:
+        """One parameter, read from the files or, where it is fresh, drawn."""
+        if path in self.fresh:
+            return np.asarray(self._drawn[path], files.DTYPES[dtype])
+        leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
+        for binding, position, index in self._held[path]:
+            leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+        return leaf
+
+    def params(self, *, dtype: str = "float32") -> dict[str, Any]:
+        """All parameters as a tree."""
+        leaves = {path: self.leaf(path, dtype=dtype) for path in self._shapes}
         return traverse_util.unflatten_dict(leaves, sep="/")
 
-    def _draw(self, key: jax.Array) -> dict[str, jax.Array]:
-        drawn = traverse_util.flatten_dict(base.Network(self.config).init(key), sep="/")
-        return {path: drawn[path] for path in self.fresh}
+    @functools.cached_property
+    def _held(self) -> dict[str, list[tuple[table.Binding, int, int | None]]]:
+        """The tensors that hold a parameter: which part of them, and where in the parameter it stands."""
+        held: dict[str, list[tuple[table.Binding, int, int | None]]] = {}
+        for binding in self._bindings:
+            for position, slot in enumerate(binding.slots):
+                held.setdefault(slot.path, []).append((binding, position, slot.index))
+        return held
+
+    @functools.cached_property
+    def _drawn(self) -> dict[str, jax.Array]:
+        """The fresh parameters, always the same ones."""
+
+        def draw(key: jax.Array) -> dict[str, jax.Array]:
+            drawn = traverse_util.flatten_dict(base.Network(self.config).init(key), sep="/")
+            return {path: drawn[path] for path in self.fresh}
+
+        return jax.jit(draw)(jax.random.key(0))
 
 
 def open_directory(
