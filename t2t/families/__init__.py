@@ -24,6 +24,15 @@ def all_families() -> Mapping[str, config_map.Family]:
     return {family.model_type: family for family in families}
 
 
+def docstring(family: config_map.Family) -> str:
+    """What the file of a family says about it: its sizes, its paper, and how ours differs."""
+    return next(
+        module.__doc__
+        for module in map(importlib.import_module, (f"{__name__}.{m.name}" for m in pkgutil.iter_modules(__path__)))
+        if getattr(module, "FAMILY", None) is family
+    )
+
+
 def by_model_type(model_type: str | None) -> config_map.Family:
     """The family of a config.json's `model_type`."""
     known = all_families()

@@ -1,5 +1,6 @@
 """Tiny random models of transformers and their outputs, against which import and export are compared."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,19 @@ def outputs(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, 
 
 def assert_equal(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray], *, tolerance: float = 1e-4) -> None:
     """Every output of transformers equals ours where the input is no padding."""
+    for name, mine, other in compared(ours, theirs, arrays):
+        np.testing.assert_allclose(mine, other, atol=tolerance, rtol=tolerance, err_msg=name)
+
+
+def largest_difference(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray]) -> float:
+    """Of any number of any output where the input is no padding."""
+    return max(float(np.abs(mine - other).max()) for _, mine, other in compared(ours, theirs, arrays))
+
+
+def compared(
+    ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, our values and transformers' of every output, without those of padding."""
     side = "decoder" if "decoder_segment_ids" in arrays else "encoder"
     for name, expected in theirs.items():
         found = getattr(ours, name)
@@ -121,4 +135,4 @@ def assert_equal(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray
             assert mine.shape == other.shape, name
             if mine.shape[: real.ndim] == real.shape and name != "pooled":
                 mine, other = mine[real], other[real]
-            np.testing.assert_allclose(mine, other, atol=tolerance, rtol=tolerance, err_msg=name)
+            yield name, mine, other
