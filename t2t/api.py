@@ -184,19 +184,29 @@ class Model:
             on_batch=on_batch,
         )
 
-    def export(self, directory: str | os.PathLike, *, dtype: str = "float32") -> list[str]:
+    def export(
+        self,
+        directory: str | os.PathLike,
+        *,
+        dtype: str = "float32",
+        sentence_embeddings: Literal["mean", "first"] | None = None,
+    ) -> list[str]:
         """Write a directory that Hugging Face transformers opens; returns the names of its files.
 
         Args:
             directory: made if missing.
             dtype: of the tensors: float32, bfloat16 or float16.
+            sentence_embeddings: of a bare encoder: how SentenceTransformer(directory) makes one vector of its states.
 
         Raises:
             ValueError: where no class of transformers computes what this model does; says why.
         """
         from t2t.hf import export
+        from t2t.hf import sentence_embeddings as vectors
 
-        return export.export(
+        if sentence_embeddings is not None:
+            vectors.check(self.config)
+        written = export.export(
             directory,
             config=self.config,
             params=self.params,
@@ -206,6 +216,9 @@ class Model:
             bare_prompts=self.start_id is None,
             dtype=dtype,
         )
+        if sentence_embeddings is not None:
+            written += vectors.write(Path(directory), config=self.config, pooling=sentence_embeddings)
+        return written
 
     def _vocabulary(self) -> Vocabulary:
         if self.vocabulary is None:

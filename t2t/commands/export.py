@@ -20,6 +20,8 @@ class Export:
     """The directory to write."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Type in which the weights are stored."""
+    sentence_embeddings: Literal["mean", "first"] | None = None
+    """Make it open with SentenceTransformer(OUT_DIR) as well: the mean of the states, or the first, is the vector."""
     verify: bool = False
     """Open the result with transformers, where it is installed, and compare keys, outputs and token ids."""
     overwrite: bool = False
@@ -34,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     from t2t import opening
 
     model = opening.open_lazily(options.model)
-    model.export(output, dtype=options.dtype)
+    model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)
     arguments_lib.list_files(output)
     if options.verify:
         from t2t.hf import verify
