@@ -1,5 +1,7 @@
 """Logits and every hidden state equal transformers' for models that it saved and we read, and the other way round."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,9 +30,14 @@ def theirs(case, tmp_path_factory):
     return model, checkpoint.config, checkpoint.params()
 
 
+@functools.cache
+def _compiled(config):
+    """One program for all tests of a case, which differ in values alone."""
+    return jax.jit(lambda params, batch: base.Network(config).apply(params, batch, hidden_states=True))
+
+
 def _ours(config, params, arrays):
-    params = jax.tree.map(jnp.asarray, params)
-    return jax.jit(lambda p, b: base.Network(config).apply(p, b, hidden_states=True))(params, arrays)
+    return _compiled(config)(jax.tree.map(jnp.asarray, params), arrays)
 
 
 @pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
