@@ -26,7 +26,7 @@ IGNORED = frozenset({
     "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
     "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
     "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "remove_invalid_values",
-    "task_specific_params", "directionality",
+    "task_specific_params", "directionality", "eos_token_ids",
 })  # fmt: skip
 """Attributes of any config.json that say nothing about what a model computes from ids."""
 
@@ -132,11 +132,13 @@ class Family:
     """Special tokens before every text, by role; "start" is what starts a decoder where a vocabulary has no bos."""
     ends: tuple[str, ...] = ()
     """Special tokens after every text, by role."""
+    between: tuple[str, ...] = ()
+    """Special tokens before the second text of a pair, by role; those after the first come before them."""
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")
     """What a tokenizer gives the model."""
 
 
-TRAINING_ONLY = frozenset({"dropout", "initializer", "initializer_std", "out_initializer_std", "remat"})
+TRAINING_ONLY = frozenset({"dropout", "family", "initializer", "initializer_std", "out_initializer_std", "remat"})
 """Fields of configs that no forward pass without dropout depends on."""
 
 

@@ -73,6 +73,7 @@ def export(
             f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
             "this is not the vocabulary the model was trained with"
         )
+    _check_padding(attributes, vocabulary)
     config_json = _config_json(config, family, attributes, vocabulary, dtype)
     generation_json = _generation_json(config_json, architecture, generation)
     tensors = _tensors(families.bindings(family, config), params)
@@ -126,6 +127,17 @@ def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> li
         for binding in bindings
         for name in binding.written
     ]
+
+
+def _check_padding(attributes: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> None:
+    """Refuse a vocabulary whose padding is not the one that a family's positions depend on."""
+    expected = attributes.get("pad_token_id")
+    if vocabulary is not None and expected is not None and vocabulary.pad_id != expected:
+        raise ValueError(
+            f"the vocabulary has pad_id {vocabulary.pad_id}, but transformers finds the positions of this model by"
+            f" counting the ids that are not {expected}. Train with LearnedPositions(offset=pad_id + 1), or with a"
+            f" vocabulary whose padding is {expected}."
+        )
 
 
 def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
@@ -192,6 +204,7 @@ def _write_tokenizer(
         vocabulary,
         before=[roles[role] for role in family.starts if roles[role] is not None],
         after=[roles[role] for role in family.ends if roles[role] is not None],
+        between=[roles[role] for role in family.between if roles[role] is not None],
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
         padding_side="left" if isinstance(config, DecoderConfig) else "right",

@@ -24,6 +24,7 @@ def write(
     *,
     before: Sequence[int],
     after: Sequence[int],
+    between: Sequence[int] = (),
     input_names: Sequence[str],
     max_length: int | None = None,
     padding_side: str = "right",
@@ -35,17 +36,19 @@ def write(
         vocabulary: whose ids the model was trained with.
         before: ids that come before every text, such as [CLS].
         after: ids that come after every text, such as </s>.
+        between: ids that come before the second text of a pair.
         input_names: what the tokenizer gives the model (transformers' `model_input_names`).
         max_length: most tokens the model takes; None where any number is possible.
         padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
-    definition = tokenizer_json(vocabulary, before=before, after=after)
+    definition = tokenizer_json(vocabulary, before=before, after=after, between=between)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
-    if "token_type_ids" in input_names and special["bos"] is not None and special["eos"] is not None:
-        tokens |= {"cls_token": tokens["bos_token"], "sep_token": tokens["eos_token"]}
+    if before and after:
+        tokens |= {"cls_token": names[before[0]], "sep_token": names[after[0]]}
+    if "token_type_ids" in input_names and {"cls_token", "bos_token", "eos_token"} <= set(tokens):
         del tokens["bos_token"], tokens["eos_token"]
     additional = {"additional_special_tokens": [names[i] for i in vocabulary.sentinels]} if vocabulary.sentinels else {}
     config = {
@@ -79,9 +82,13 @@ def first_token(directory: Path) -> int | None:
 
 
 def tokenizer_json(
-    vocabulary: vocabularies.Vocabulary, *, before: Sequence[int] = (), after: Sequence[int] = ()
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    between: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """The content of tokenizer.json of a vocabulary, with ids that come before and after every text.
+    """The content of tokenizer.json of a vocabulary, with ids that come before, after and between texts.
 
     A vocabulary that is such a file and says what comes around a text keeps what it says.
     """
@@ -91,7 +98,7 @@ def tokenizer_json(
         definition = conversion.from_sentencepiece(vocabulary)
     else:
         definition = conversion.from_bytes(vocabulary)
-    own, template = definition.get("post_processor"), _template(definition, before, after)
+    own, template = definition.get("post_processor"), _template(definition, before, after, between)
     if own is None or template is None:
         return {**definition, "post_processor": own or template}
     if own["type"] == "ByteLevel":  # it adds nothing around a text
@@ -99,7 +106,9 @@ def tokenizer_json(
     return definition
 
 
-def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
+def _template(
+    definition: dict[str, Any], before: Sequence[int], after: Sequence[int], between: Sequence[int]
+) -> dict[str, Any] | None:
     """The post-processor that puts ids around every text, and again after the second one of a pair."""
     if not before and not after:
         return None
@@ -109,8 +118,8 @@ def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence
         return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids]
 
     first = [*special(before, 0), {"Sequence": {"id": "A", "type_id": 0}}, *special(after, 0)]
-    second = [{"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
-    used = {names[i]: i for i in (*before, *after)}
+    second = [*special(between, 0), {"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
+    used = {names[i]: i for i in (*before, *after, *between)}
     return {
         "type": "TemplateProcessing",
         "single": first,

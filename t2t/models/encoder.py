@@ -30,6 +30,9 @@ class EncoderConfig:
     """Of the vocabulary, or of labels."""
     pooler: bool = False
     """A dense layer with tanh on the first token, initialised as the embeddings (BERT)."""
+    family: str | None = None
+    """transformers' name (model_type) of the family that exports belong to, where several have this form; None = the
+    first that has it. Nothing is computed from it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""
@@ -141,7 +144,9 @@ class Encoder(nn.Module):
         output = Output(**common.stack_results(result))
         if self.config.pooler:
             pooled = self._pool(result.last_hidden)
-            next_sentence = self.head.next_sentence_logits(pooled) if self.config.has_next_sentence else None
+            next_sentence = None
+            if self.config.has_next_sentence:
+                next_sentence = self.head.next_sentence_logits(pooled, deterministic=deterministic)
             output = dataclasses.replace(output, pooled=pooled, next_sentence_logits=next_sentence)
         return common.with_label_scores(
             output, self.head, side.segment_ids, choices=choices, deterministic=deterministic

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from t2t.functional import precision
 from t2t.nn import checks, projection
 from t2t.nn.classification import ClassificationHead
+from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
 from t2t.nn.norm import Norm
 
@@ -63,6 +64,8 @@ class MaskedLanguageModelHead:
     tied: bool = True
     """Use the token embedding; False: an own kernel [D, V]."""
     next_sentence: bool = False
+    dropout: float = 0.0
+    """Fraction in [0, 1) of the next-sentence classifier's input dropped (ALBERT)."""
     initializer_std: float = 0.02
     """BERT's, arXiv:1810.04805, released code."""
     initializer: projection.Initializer = "normal"
@@ -70,6 +73,7 @@ class MaskedLanguageModelHead:
     def __post_init__(self):
         """Refuses values without meaning."""
         checks.check_choice(self, "activation", tuple(ACTIVATIONS))
+        checks.check_fraction(self, "dropout")
         checks.check_deviation(self, "initializer_std")
         checks.check_choice(self, "initializer", projection.INITIALIZERS)
 
@@ -126,6 +130,7 @@ class MaskedLanguageModelHeadModule(nn.Module):
             self.kernel = _kernel(self, config.initializer_std, config.initializer, width=width)
         if config.next_sentence:
             self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"))
+            self.dropout = Dropout(config.dropout)
 
     def _dense(self, shape: tuple[int, int], axes: tuple[str, str]) -> projection.Projection:
         return projection.Projection(
@@ -138,7 +143,7 @@ class MaskedLanguageModelHeadModule(nn.Module):
             param_dtype=self.param_dtype,
         )
 
-    def __call__(self, hidden: Float[Array, "*axes D"], table: Float[Array, "V D"]) -> Float[Array, "*axes V"]:
+    def __call__(self, hidden: Float[Array, "*axes D"], table: Float[Array, "V E"]) -> Float[Array, "*axes V"]:
         """Returns logits in float32."""
         kernel, bias = self.transform()
         transformed = jnp.einsum("...D,DE->...E", hidden, kernel)
@@ -146,8 +151,9 @@ class MaskedLanguageModelHeadModule(nn.Module):
         own = None if self.config.tied else self.kernel.astype(self.dtype)
         return _vocabulary_scores(self.norm(transformed), table=table, kernel=own, bias=self.bias)
 
-    def next_sentence_logits(self, pooled: Float[Array, "B D"]) -> Float[Array, "B 2"]:
+    def next_sentence_logits(self, pooled: Float[Array, "B D"], *, deterministic: bool = True) -> Float[Array, "B 2"]:
         """Scores in float32 of "follows" and "does not follow"."""
+        pooled = self.dropout(pooled, deterministic=deterministic)
         kernel, bias = self.next_sentence()
         wide = precision.at_least_float32(pooled.dtype)
         logits = jnp.einsum("BD,DC->BC", pooled, kernel, preferred_element_type=wide)

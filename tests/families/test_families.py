@@ -15,9 +15,12 @@ from t2t.hf import config_map, export, load
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.heads import MaskedLanguageModelHead, VocabularyHead
 
 SIZES = {"vocab_size": 53, "d_model": 20, "dim": 20, "d_ff": 80, "num_heads": 4, "head_dim": 5, "num_layers": 3,
          "max_positions": 40}  # fmt: skip
+NARROW = 12
+"""`dim` of tables, and of a head, that is narrower than the model."""
 FAMILIES = tuple(families.all_families().values())
 
 
@@ -28,7 +31,10 @@ def shrink(config: Any) -> Any:
     if not dataclasses.is_dataclass(config):
         return config
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    return dataclasses.replace(config, **{name: SIZES.get(name, shrink(value)) for name, value in fields.items()})
+    sizes = {name: size for name, size in SIZES.items() if fields.get(name) is not None}
+    if "dim" in sizes and (isinstance(config, MaskedLanguageModelHead) or "d_model" in sizes):
+        sizes["dim"] = NARROW
+    return dataclasses.replace(config, **{name: sizes.get(name, shrink(value)) for name, value in fields.items()})
 
 
 def models() -> list[Any]:
@@ -172,8 +178,8 @@ def test_with_dropout_changes_every_rate_and_nothing_else(model):
 @pytest.mark.slow
 def test_fresh_models_start_near_the_uniform_distribution(model):
     config, *_ = model
-    if config.head is None:
-        pytest.skip("has no logits")
+    if not isinstance(config.head, VocabularyHead):
+        pytest.skip("does not score the vocabulary")
     sides = ["encoder", "decoder"] if isinstance(config, EncoderDecoderConfig) else ["decoder", "encoder"]
     tokens = tokens_of(6, 2, LENGTH)
     batch = {f"{side}_input_tokens": tokens for side in sides}
