@@ -27,7 +27,7 @@ from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import MaskedLanguageModelHead
 from t2t.nn.norm import LayerNorm
 from t2t.nn.positions.rotary import Rotary
-from t2t.nn.stack import StackConfig
+from t2t.nn.stack import StackConfig, shortest_pattern
 
 _INITIALIZER_STD = 0.02
 _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
@@ -110,6 +110,7 @@ def modernbert(
     kinds = layer_types or [_GLOBAL if i % _EVERY == 0 else _LOCAL for i in range(num_layers)]
     first, *rest = (block(kind) for kind in kinds)
     first = dataclasses.replace(first, attention_norm=False)
+    depth = {"prefix": (first,), **shortest_pattern(tuple(rest))} if rest else {"pattern": (first,)}
     return EncoderConfig(
         embed=EmbedConfig(
             vocab_size=vocab_size,
@@ -119,17 +120,8 @@ def modernbert(
             initializer_std=_INITIALIZER_STD,
             initializer="truncated_normal",
         ),
-        stack=StackConfig(num_layers=num_layers, d_model=d_model, final_norm=norm, **_in_depth(first, tuple(rest))),
+        stack=StackConfig(num_layers=num_layers, d_model=d_model, final_norm=norm, **depth),
     )
-
-
-def _in_depth(first: BlockConfig, rest: tuple[BlockConfig, ...]) -> dict[str, tuple[BlockConfig, ...]]:
-    """The first block and those after it as prefix, shortest repeated pattern and suffix."""
-    if not rest:
-        return {"pattern": (first,)}
-    period = next(n for n in range(1, len(rest) + 1) if all(rest[i] == rest[i % n] for i in range(len(rest))))
-    left = len(rest) % period
-    return {"prefix": (first,), "pattern": rest[:period], "suffix": rest[len(rest) - left :]}
 
 
 def with_head(

@@ -41,7 +41,7 @@ class Layout:
 
     inputs: int
     transposed: bool = False
-    by_head: bool = False
+    interleaved: bool = False
     """Whether parameters are joined head by head, their last two axes being heads and head_dim: all of the first head,
     then all of the second (GPT-NeoX, BLOOM)."""
 
@@ -82,9 +82,9 @@ LINEAR = Layout(inputs=1, transposed=True)
 """Kernels of torch's `Linear`: [outputs, inputs]."""
 LINEAR_2 = Layout(inputs=2, transposed=True)
 """As LINEAR, of a kernel whose inputs are heads and head_dim."""
-LINEAR_BY_HEAD = Layout(inputs=1, transposed=True, by_head=True)
+LINEAR_BY_HEADS = Layout(inputs=1, transposed=True, interleaved=True)
 """As LINEAR, of kernels whose outputs are heads and head_dim, joined head by head."""
-VECTOR_BY_HEAD = Layout(inputs=0, by_head=True)
+VECTOR_BY_HEADS = Layout(inputs=0, interleaved=True)
 """As VECTOR, of biases of heads and head_dim, joined head by head."""
 
 
@@ -162,7 +162,7 @@ class Binding:
         parts = [self.layout.to_theirs(array) for array in arrays]
         if len(parts) == 1:
             return parts[0]
-        if not self.layout.by_head:
+        if not self.layout.interleaved:
             return np.concatenate(parts, axis=self.layout.output_axis)
         joined = np.concatenate([self._heads(part) for part in parts], axis=1)
         return joined.reshape(-1, *parts[0].shape[1:])
@@ -170,7 +170,7 @@ class Binding:
     def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
         """What slot number `position` holds of the tensor."""
         slot = self.slots[position]
-        if self.layout.by_head:
+        if self.layout.interleaved:
             own = np.split(self._heads(tensor), len(self.slots), axis=1)[position]
             return self.layout.to_ours(own.reshape(-1, *tensor.shape[1:]), slot.shape)
         axis = self.layout.output_axis
