@@ -49,9 +49,10 @@ TORCH = {"torch", "transformers"}
 PURE = {"jax", "numpy", "jaxtyping"}
 
 FAMILIES = {
-    "albert", "bart", "bert", "byt5", "deberta", "deberta-v2", "deberta-v3", "distilbert", "electra", "flan-t5", "gpt",
-    "gpt2", "gpt-2", "gpt3", "mbart", "modernbert", "mt5", "openai-gpt", "roberta", "t5", "t5-v1_1", "tinybert",
-    "transfo-xl", "ul2", "umt5", "xlm", "xlm-roberta", "xlnet",
+    "albert", "bart", "bert", "bloom", "byt5", "deberta", "deberta-v2", "deberta-v3", "distilbert", "electra",
+    "flan-t5", "gpt", "gpt2", "gpt-2", "gpt3", "gpt_neo", "gpt_neox", "gptj", "mbart", "modernbert", "mt5",
+    "openai-gpt", "opt", "roberta", "t5", "t5-v1_1", "tinybert", "transfo-xl", "ul2", "umt5", "xlm", "xlm-roberta",
+    "xlnet",
 }  # fmt: skip
 
 

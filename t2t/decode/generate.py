@@ -22,6 +22,7 @@ from t2t.functional.attention import MASKED_SCORE
 from t2t.models.base import Network
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.types import Batch
 
 
@@ -169,6 +170,11 @@ def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int 
         raise ValueError(
             "this is an encoder: it has no decoder to generate with. Generation needs a decoder, a prefix-LM or an "
             "encoder-decoder"
+        )
+    if isinstance(network.config.head, ClassificationHead):
+        raise ValueError(
+            f"this model's head scores labels (task {network.config.head.task!r}), not the vocabulary: generation "
+            "needs a language model head (head=PRETRAINING)"
         )
     if isinstance(network.config, EncoderDecoderConfig) and start_id is None:
         raise ValueError("an encoder-decoder needs a start_id: the token its decoder begins with (T5: 0, the padding)")

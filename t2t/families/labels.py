@@ -1,12 +1,15 @@
 """Heads of labels as all families have them: requests, classes of transformers, and the names of labels."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, VECTOR, Entry
+from t2t.models.decoder import DecoderConfig
 from t2t.nn.classification import ClassificationHead, Task
+from t2t.nn.heads import LanguageModelHead
 
 READ: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
 """Attributes of config.json that say which head a model has, for `Attributes.read`."""
@@ -106,6 +109,67 @@ def linear(
         Entry(f"{ours}/kernel", f"{theirs}.weight", LINEAR, **conditions),
         Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR, **conditions),
     )
+
+
+DECODER_ENTRIES = (
+    Entry("head/classifier/kernel", "score.weight", LINEAR, unless="head/classifier/bias"),
+    *linear("head/classifier", "classifier", needs="head/classifier/bias"),
+    *linear("head/span", "qa_outputs"),
+)
+"""The tensors of heads made by `decoder_with_head`, which all decoders of transformers name alike."""
+
+
+def decoder_with_head(
+    config: DecoderConfig,
+    head: heads.Head | None,
+    *,
+    family: str,
+    language_model: LanguageModelHead,
+    tasks: tuple[Task, ...] = ("sequence", "tokens", "span"),
+    initializer_std: float = 0.02,
+    tokens_dropout: float = 0.1,
+) -> DecoderConfig:
+    """A decoder with the head asked for: of the language model (None, PRETRAINING), or of labels.
+
+    A text is scored at its last token by a layer without bias, tokens and the ends of answers each where they are.
+
+    Args:
+        config: of the decoder.
+        head: which head.
+        family: its name in the message of the error.
+        language_model: the head of the language model where the config has none.
+        tasks: of the classes that transformers has.
+        initializer_std: of the layer.
+        tokens_dropout: of the states before tokens are scored.
+
+    Raises:
+        ValueError: transformers has no such head for the family.
+    """
+    if head in (None, heads.PRETRAINING):
+        has_one = isinstance(config.head, LanguageModelHead)
+        return config if has_one else dataclasses.replace(config, head=language_model)
+    forms: dict[Task, dict[str, Any]] = {
+        "sequence": {"pooling": "last", "use_bias": False},
+        "tokens": {"dropout": tokens_dropout},
+        "span": {},
+    }
+    forms = {task: {**form, "initializer_std": initializer_std} for task, form in forms.items() if task in tasks}
+    scores = make(head, **forms)
+    if scores is None:
+        possible = ", ".join(_REQUESTS[task].__name__ for task in tasks)
+        raise ValueError(
+            f"{family} has no head {head}; possible are None and PRETRAINING, both its language model head, {possible}"
+        )
+    return dataclasses.replace(config, head=scores)
+
+
+def decoder_architecture(
+    config: DecoderConfig, *, prefix: str, language_model: str, endings: Mapping[str, str] | None = None
+) -> str:
+    """The name of transformers' class of a decoder: that of the language model, or of a head of labels."""
+    if isinstance(config.head, ClassificationHead):
+        return architecture(config.head, prefix=prefix, endings={"choice": "", **(endings or {})})
+    return language_model
 
 
 def _unnamed(number: int) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class Card:
 _TASKS = {
     "ForConditionalGeneration": ("AutoModelForSeq2SeqLM", "text2text-generation"),
     "LMHeadModel": ("AutoModelForCausalLM", "text-generation"),
+    "ForCausalLM": ("AutoModelForCausalLM", "text-generation"),
     "ForMaskedLM": ("AutoModelForMaskedLM", "fill-mask"),
     "ForPreTraining": ("AutoModelForPreTraining", None),
     "ForSequenceClassification": ("AutoModelForSequenceClassification", "text-classification"),

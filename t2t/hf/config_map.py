@@ -93,7 +93,7 @@ class Attributes:
 ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 """Activations by our name -> transformers' name."""
 
-_OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
+_OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "swish": "silu"}
 
 
 def activation(name: str) -> str:

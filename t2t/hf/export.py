@@ -23,6 +23,7 @@ from t2t.hf import config_map, files, table, tokenizer
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
@@ -144,9 +145,12 @@ def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dic
     """Attributes for the special ids; without a vocabulary those that all published models of a kind share."""
     if isinstance(config, EncoderConfig):
         return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
+    if vocabulary is None and isinstance(config, EncoderDecoderConfig):
+        return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
     if vocabulary is None:
-        t5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-        return t5 if isinstance(config, EncoderDecoderConfig) else {"bos_token_id": None, "eos_token_id": None}
+        # A head that reads the last token finds it by the padding, which our batches fill with 0.
+        pad = 0 if isinstance(config.head, ClassificationHead) else None
+        return {"pad_token_id": pad, "bos_token_id": None, "eos_token_id": None}
     start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
     return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
 
@@ -172,7 +176,7 @@ def _generation_json(
     config_json: Mapping[str, Any], architecture: str, generation: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
     """The content of generation_config.json, None for models that do not generate."""
-    if not architecture.endswith(("ForConditionalGeneration", "LMHeadModel")):
+    if not architecture.endswith(("ForConditionalGeneration", "ForCausalLM", "LMHeadModel")):
         if generation:
             raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(generation)}")
         return None

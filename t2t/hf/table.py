@@ -41,6 +41,9 @@ class Layout:
 
     inputs: int
     transposed: bool = False
+    interleaved: bool = False
+    """Whether parameters are joined head by head, their last two axes being heads and head_dim: all of the first head,
+    then all of the second (GPT-NeoX, BLOOM)."""
 
     def shape(self, ours: Shape) -> Shape:
         """Shape in the file of a parameter of shape `ours`.
@@ -79,6 +82,10 @@ LINEAR = Layout(inputs=1, transposed=True)
 """Kernels of torch's `Linear`: [outputs, inputs]."""
 LINEAR_2 = Layout(inputs=2, transposed=True)
 """As LINEAR, of a kernel whose inputs are heads and head_dim."""
+LINEAR_BY_HEADS = Layout(inputs=1, transposed=True, interleaved=True)
+"""As LINEAR, of kernels whose outputs are heads and head_dim, joined head by head."""
+VECTOR_BY_HEADS = Layout(inputs=0, interleaved=True)
+"""As VECTOR, of biases of heads and head_dim, joined head by head."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,15 +171,28 @@ class Binding:
     def join(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The tensor made of one array per slot."""
         parts = [self.layout.to_theirs(array) for array in arrays]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.layout.output_axis)
+        if len(parts) == 1:
+            return parts[0]
+        if not self.layout.interleaved:
+            return np.concatenate(parts, axis=self.layout.output_axis)
+        joined = np.concatenate([self._heads(part) for part in parts], axis=1)
+        return joined.reshape(-1, *parts[0].shape[1:])
 
     def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
         """What slot number `position` holds of the tensor."""
+        slot = self.slots[position]
+        if self.layout.interleaved:
+            own = np.split(self._heads(tensor), len(self.slots), axis=1)[position]
+            return self.layout.to_ours(own.reshape(-1, *tensor.shape[1:]), slot.shape)
         axis = self.layout.output_axis
         ends = np.cumsum([self.layout.shape(slot.shape)[axis] for slot in self.slots])
         index = [slice(None)] * tensor.ndim
         index[axis] = slice(ends[position - 1] if position else 0, ends[position])
-        return self.layout.to_ours(tensor[tuple(index)], self.slots[position].shape)
+        return self.layout.to_ours(tensor[tuple(index)], slot.shape)
+
+    def _heads(self, tensor: np.ndarray) -> np.ndarray:
+        """A tensor with its first axis, the outputs, taken apart into heads and what each of them has."""
+        return tensor.reshape(self.slots[0].shape[-2], -1, *tensor.shape[1:])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,8 @@ class MaskedLanguageModelHead:
     """Width of the dense layer's output and of the token table; None = d_model (ALBERT, ELECTRA: the tables' width)."""
     tied: bool = True
     """Use the token embedding; False: an own kernel [D, V]."""
+    transform_bias: bool = True
+    """Of the dense layer (ModernBERT: False)."""
     next_sentence: bool = False
     dropout: float = 0.0
     """Fraction in [0, 1) of the next-sentence classifier's input dropped (ALBERT)."""
@@ -123,20 +125,20 @@ class MaskedLanguageModelHeadModule(nn.Module):
         """Creates the layers that the config asks for."""
         config = self.config
         width = self.d_model if config.dim is None else config.dim
-        self.transform = self._dense((self.d_model, width), ("embed", "mlp"))
+        self.transform = self._dense((self.d_model, width), ("embed", "mlp"), use_bias=config.transform_bias)
         self.norm = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype)
         self.bias = _vocabulary_bias(self)
         if not config.tied:
             self.kernel = _kernel(self, config.initializer_std, config.initializer, width=width)
         if config.next_sentence:
-            self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"))
+            self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"), use_bias=True)
             self.dropout = Dropout(config.dropout)
 
-    def _dense(self, shape: tuple[int, int], axes: tuple[str, str]) -> projection.Projection:
+    def _dense(self, shape: tuple[int, int], axes: tuple[str, str], *, use_bias: bool) -> projection.Projection:
         return projection.Projection(
             shape=shape,
             axes=axes,
-            use_bias=True,
+            use_bias=use_bias,
             std=self.config.initializer_std,
             initializer=self.config.initializer,
             dtype=self.dtype,

@@ -126,6 +126,13 @@ class StackConfig:
         return Stack(self, dtype=dtype, param_dtype=param_dtype, unrolled=unrolled, name=name)
 
 
+def shortest_pattern(blocks: tuple[BlockConfig, ...]) -> dict[str, tuple[BlockConfig, ...]]:
+    """Blocks in depth order as the `pattern` and `suffix` of a stack: the fewest that repeat, and what is left over."""
+    numbers = range(len(blocks))
+    period = next(n for n in range(1, len(blocks) + 1) if all(blocks[i] == blocks[i % n] for i in numbers))
+    return {"pattern": blocks[:period], "suffix": blocks[len(blocks) - len(blocks) % period :]}
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StackOutput:

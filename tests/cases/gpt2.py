@@ -16,6 +16,12 @@ CASES = (
          "activation_function": "relu", "layer_norm_epsilon": 1e-6, "n_layer": 1, "n_head": 5}),
     Case(name="gpt2-untied", architecture="GPT2LMHeadModel", config={**SIZES, "tie_word_embeddings": False},
          side="decoder"),
+    Case(name="gpt2-bare", architecture="GPT2Model", config={**SIZES, "n_layer": 2}, side="decoder"),
+    Case(name="gpt2-sequence", architecture="GPT2ForSequenceClassification", side="decoder",
+         config={**SIZES, "num_labels": 3, "pad_token_id": 0}),
+    Case(name="gpt2-tokens", architecture="GPT2ForTokenClassification", side="decoder",
+         config={**SIZES, "num_labels": 5, "n_layer": 2}),
+    Case(name="gpt2-span", architecture="GPT2ForQuestionAnswering", side="decoder", config={**SIZES, "n_head": 2}),
 )  # fmt: skip
 
 COUNTS = {

@@ -16,11 +16,14 @@ from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.heads import MaskedLanguageModelHead, VocabularyHead
+from t2t.nn.positions.rotary import Rotary
+from t2t.nn.stack import StackConfig
 
-SIZES = {"vocab_size": 53, "d_model": 20, "dim": 20, "d_ff": 80, "num_heads": 4, "head_dim": 5, "num_layers": 3,
-         "max_positions": 40}  # fmt: skip
+SIZES = {"vocab_size": 53, "d_model": 24, "dim": 24, "d_ff": 96, "num_heads": 4, "head_dim": 6, "num_layers": 3,
+         "max_positions": 40, "window": 3}  # fmt: skip
 NARROW = 12
 """`dim` of tables, and of a head, that is narrower than the model."""
+ROTARY_DIM = 4
 FAMILIES = tuple(families.all_families().values())
 
 
@@ -30,10 +33,15 @@ def shrink(config: Any) -> Any:
         return tuple(shrink(item) for item in config)
     if not dataclasses.is_dataclass(config):
         return config
+    if isinstance(config, Rotary):
+        return dataclasses.replace(config, dim=config.dim and ROTARY_DIM)
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     sizes = {name: size for name, size in SIZES.items() if fields.get(name) is not None}
     if "dim" in sizes and (isinstance(config, MaskedLanguageModelHead) or "d_model" in sizes):
         sizes["dim"] = NARROW
+    if isinstance(config, StackConfig):
+        around, period = len(config.prefix) + len(config.suffix), len(config.pattern)
+        sizes["num_layers"] = around + period * max(1, -(-(SIZES["num_layers"] - around) // period))
     return dataclasses.replace(config, **{name: sizes.get(name, shrink(value)) for name, value in fields.items()})
 
 
@@ -161,9 +169,10 @@ def test_decoders_do_not_read_the_future(model):
 
 
 def test_hidden_states_are_the_embeddings_and_one_for_each_block(model):
-    *_, run = model
+    config, _, run = model
     output = run(tokens_of(5, 2, LENGTH), np.ones((2, LENGTH)))
-    assert len(output.hidden_states) == SIZES["num_layers"] + 1
+    stack = config.decoder if isinstance(config, EncoderDecoderConfig) else config.stack
+    assert len(output.hidden_states) == stack.num_layers + 1
     np.testing.assert_array_equal(output.hidden_states[-1], output.last_hidden)
 
 

@@ -75,8 +75,10 @@ def test_gradients_are_those_of_transformers(case, theirs):
 
     gradients = jax.jit(jax.grad(loss))(jax.tree.map(jnp.asarray, params))
     ours = {path: np.asarray(g) for path, g in traverse_util.flatten_dict(gradients, sep="/").items()}
-    bindings = {b.key: b for b in families.bindings(families.expressing(config)[0], config)}
-    tensors = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    family, _ = families.expressing(config)
+    prefix = family.table.base
+    bindings = {b.key.removeprefix(prefix): b for b in families.bindings(family, config)}
+    tensors = {name.removeprefix(prefix): p.grad for name, p in model.named_parameters() if p.grad is not None}
     compared = set(bindings) & set(tensors)
     assert compared
     largest = max(tensors[key].abs().max().item() for key in compared)

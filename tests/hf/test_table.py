@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from t2t.hf import table
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table
+from t2t.hf.table import (
+    LINEAR,
+    LINEAR_2,
+    LINEAR_BY_HEADS,
+    MATRIX,
+    MATRIX_2,
+    VECTOR,
+    VECTOR_BY_HEADS,
+    Entry,
+    Ignored,
+    Table,
+)
 
 SHAPES = {
     "embed/embedding": (5, 4),
@@ -42,6 +53,23 @@ def test_layouts_go_both_ways(layout):
     theirs = layout.to_theirs(kernel)
     assert theirs.shape == layout.shape(kernel.shape)
     np.testing.assert_array_equal(layout.to_ours(theirs, kernel.shape), kernel)
+
+
+def test_parameters_joined_head_by_head():
+    # Two kernels [1 input, heads 2, head_dim 3]: all of the first head of both, then all of the second.
+    shapes = {"x/a": (1, 2, 3), "x/b": (1, 2, 3), "y/a": (2, 3), "y/b": (2, 3)}
+    names = Table(
+        entries=(Entry(("x/a", "x/b"), "x", LINEAR_BY_HEADS), Entry(("y/a", "y/b"), "y", VECTOR_BY_HEADS)),
+    )
+    kernels, biases = names.bind(shapes, base=False)
+    first, second = np.arange(6).reshape(2, 3), np.arange(10, 16).reshape(2, 3)
+    expected = [0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15]
+    np.testing.assert_array_equal(biases.join([first, second]), expected)
+    np.testing.assert_array_equal(kernels.join([first[None], second[None]]), np.array(expected)[:, None])
+    assert (biases.shape, kernels.shape) == ((12,), (12, 1))
+    for position, array in enumerate((first, second)):
+        np.testing.assert_array_equal(biases.part(np.array(expected), position), array)
+        np.testing.assert_array_equal(kernels.part(np.array(expected)[:, None], position), array[None])
 
 
 def test_depth_runs_through_prefix_pattern_and_suffix():

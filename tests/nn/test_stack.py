@@ -182,3 +182,16 @@ def test_shared_layers_equal_layers_that_are_copies(groups):
 def test_the_number_of_groups_divides_the_depth():
     with pytest.raises(ValueError, match="a divisor of the 4 repetitions"):
         StackConfig(num_layers=4, d_model=tiny.D_MODEL, pattern=(PLAIN,), sharing=SharedLayers(groups=3))
+
+
+@pytest.mark.parametrize(
+    "blocks, pattern, suffix",
+    [("PPPP", "P", ""), ("PGPG", "PG", ""), ("PGPGP", "PG", "P"), ("GPPGPPG", "GPP", "G"), ("PGG", "PGG", ""),
+     ("P", "P", "")],
+)  # fmt: skip
+def test_shortest_pattern_of_blocks_in_depth_order(blocks, pattern, suffix):
+    kinds = {"P": PLAIN, "G": GATED}
+    found = stack.shortest_pattern(tuple(kinds[kind] for kind in blocks))
+    assert found == {"pattern": tuple(kinds[k] for k in pattern), "suffix": tuple(kinds[k] for k in suffix)}
+    config = StackConfig(num_layers=len(blocks), d_model=tiny.D_MODEL, **found)
+    assert config.blocks == tuple(kinds[kind] for kind in blocks)
