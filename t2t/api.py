@@ -205,6 +205,7 @@ class Model:
             card=_card(Path(directory).resolve().name, self.about),
             generation=_generation(self.config, self.about),
             bare_prompts=self.start_id is None,
+            start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
         )
 
@@ -314,7 +315,11 @@ def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
 
 
 def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path | None = None) -> int | None:
-    """The token before a decoder's text; that of a Hugging Face decoder is what its tokenizer puts there, if any."""
+    """The token before a decoder's text; that of a Hugging Face decoder is what its tokenizer puts there, if any.
+
+    That of a Hugging Face encoder-decoder is the one its config names (BART: the end token).
+    """
+    from t2t.hf import load as hf_load
     from t2t.hf import tokenizer
     from t2t.train import build
 
@@ -322,6 +327,8 @@ def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path 
         return None
     if hugging_face is not None and isinstance(config, DecoderConfig):
         return tokenizer.first_token(hugging_face)
+    if hugging_face is not None and (named := hf_load.decoder_start(hugging_face)) is not None:
+        return named
     return 0 if vocabulary is None else build.start_id(vocabulary)
 
 

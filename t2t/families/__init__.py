@@ -65,17 +65,20 @@ def with_dropout(config: Any, rate: float) -> Any:
 def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
     """The tensors of a model as transformers' class for it names them."""
     shapes = base.Network(config).shapes_by_path()
-    return family.table.bind(shapes, base=config.head is not None)
+    return family.table.bind(shapes, base=family.has_base(config))
 
 
 def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
     """The family whose class of transformers computes what a config means, and its attributes in config.json.
 
+    Where several do, it is the one that the config names.
+
     Raises:
         InexpressibleError: there is none; the message says for each family what stands against it.
     """
     reasons = []
-    for family in all_families().values():
+    named = getattr(config, "family", None)
+    for family in sorted(all_families().values(), key=lambda family: family.model_type != named):
         try:
             attributes = {**family.to_hf(config), "architectures": [family.architecture(config)]}
             names = {name for binding in bindings(family, config) for name in binding.written}

@@ -30,6 +30,9 @@ class EncoderConfig:
     """Of the vocabulary, or of labels."""
     pooler: bool = False
     """A dense layer with tanh on the first token, initialised as the embeddings (BERT)."""
+    family: str | None = None
+    """transformers' name (model_type) of the family that exports belong to, where several have this form; None = the
+    first that has it. Nothing is computed from it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""

@@ -68,8 +68,10 @@ def test_gradients_are_those_of_transformers(case, theirs):
 
     gradients = jax.jit(jax.grad(loss))(jax.tree.map(jnp.asarray, params))
     ours = {path: np.asarray(g) for path, g in traverse_util.flatten_dict(gradients, sep="/").items()}
-    bindings = {b.key: b for b in families.bindings(families.expressing(config)[0], config)}
-    tensors = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    family = families.expressing(config)[0]
+    bindings = {b.key.removeprefix(family.table.base): b for b in families.bindings(family, config)}
+    grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    tensors = {name.removeprefix(family.table.base): grad for name, grad in grads.items()}
     compared = set(bindings) & set(tensors)
     assert compared
     largest = max(tensors[key].abs().max().item() for key in compared)
@@ -96,7 +98,7 @@ def test_export_opens_in_transformers_and_computes_the_same(case, theirs, tmp_pa
     }
     params = traverse_util.unflatten_dict(drawn, sep="/")
     export.export(tmp_path, config=config, params=params)
-    architecture = getattr(transformers, case.architecture)
+    architecture = getattr(transformers, case.exported or case.architecture)
     model, info = architecture.from_pretrained(tmp_path, output_loading_info=True, attn_implementation="eager")
     problems = {name: found for name, found in info.items() if found}
     assert problems == {}
