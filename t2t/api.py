@@ -214,6 +214,7 @@ class Model:
             card=_card(Path(directory).resolve().name, self.about),
             generation=_generation(self.config, self.about),
             bare_prompts=self.start_id is None,
+            start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
         )
         if sentence_embeddings is not None:

@@ -12,7 +12,6 @@ from flax import traverse_util
 
 from t2t import api, heads
 from t2t.models.base import Network
-from t2t.models.decoder import DecoderConfig
 from t2t.vocabulary import Vocabulary
 
 
@@ -76,9 +75,8 @@ def open_lazily(path: str | os.PathLike) -> api.Model:
 
     source = initialize.open_source(path)
     vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
-    start = api.start_id(source.config, vocabulary)
-    if source.kind == "Hugging Face" and isinstance(source.config, DecoderConfig):
-        start = _first_token(source.path)
+    is_theirs = source.kind == "Hugging Face"
+    start = _start_of(source.path, source.config) if is_theirs else api.start_id(source.config, vocabulary)
     leaves = {name: Unread(source, name) for name in source.shapes}
     wanted = Network(source.config).shapes_by_path()
     return api.Model(
@@ -102,22 +100,21 @@ def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> ap
         )
     opened = hf_load.open_directory(directory, head=head)
     vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
-    is_decoder = isinstance(opened.config, DecoderConfig)
     return api.Model(
         config=opened.config,
         params=jax.tree.map(jnp.asarray, opened.params()),
         vocabulary=vocabulary,
         dtype=dtype,
-        start_id=_first_token(directory) if is_decoder else api.start_id(opened.config, vocabulary),
+        start_id=_start_of(directory, opened.config),
         about=_about(directory, "Hugging Face"),
     )
 
 
-def _first_token(directory: Path) -> int | None:
-    """What the tokenizer of a Hugging Face decoder puts before every text, if anything."""
-    from t2t.hf import tokenizer
+def _start_of(directory: Path, config: Any) -> int | None:
+    """The token with which the decoder of a Hugging Face model starts, if it has one."""
+    from t2t.hf import load as hf_load
 
-    return tokenizer.first_token(directory)
+    return hf_load.start_id(directory, config)
 
 
 def _about(path: Path, kind: str) -> dict[str, Any]:

@@ -179,10 +179,11 @@ def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int 
     if isinstance(network.config, EncoderDecoderConfig) and start_id is None:
         raise ValueError("an encoder-decoder needs a start_id: the token its decoder begins with (T5: 0, the padding)")
     room = _room_for_prompts(network, decoding)
+    extra = 0 if isinstance(network.config, EncoderDecoderConfig) or start_id is None else 1
     for number, prompt in enumerate(prompts):
         if not prompt and (isinstance(network.config, EncoderDecoderConfig) or start_id is None):
             raise ValueError(f"prompt {number} is empty: give at least one token")
-        if room is not None and len(prompt) + (start_id is not None) > room:
+        if room is not None and len(prompt) + extra > room:
             raise ValueError(
                 f"prompt {number} has {len(prompt)} tokens; the model's {network.config.embed.position.max_positions} "
                 f"positions leave room for {room} beside max_tokens={decoding.max_tokens}: shorten the prompt or "

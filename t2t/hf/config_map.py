@@ -128,6 +128,12 @@ class Family:
     """config -> name of transformers' class. Raises InexpressibleError where there is none."""
     with_head: Callable[[Any, Any], Any]
     """(config, request of `t2t.heads`) -> the config with that head."""
+    has_base: Callable[[Any], bool] = lambda config: config.head is not None
+    """config -> whether names of tensors begin with the table's `base` in transformers' class for it."""
+    zeros: Callable[[Any], Mapping[str, table.Shape]] = lambda config: {}
+    """config -> shapes of tensors of zeros that transformers' class has besides the parameters, by name."""
+    published_ids: Mapping[str, int] | None = None
+    """Special tokens in config.json where no vocabulary is given; None = those that most models of its kind share."""
     starts: tuple[str, ...] = ()
     """Special tokens before every text, by role; "start" is what starts a decoder where a vocabulary has no bos."""
     ends: tuple[str, ...] = ()

@@ -44,6 +44,7 @@ def export(
     card: cards.Card | None = None,
     generation: Mapping[str, Any] | None = None,
     bare_prompts: bool = False,
+    start_id: int | None = None,
     dtype: str = "float32",
     max_shard_bytes: int = files.MAX_SHARD_BYTES,
 ) -> list[str]:
@@ -58,6 +59,7 @@ def export(
         generation: settings of generation_config.json, such as max_new_tokens and num_beams.
         bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
           the start token that t2t trains with.
+        start_id: token that starts the decoder of an encoder-decoder; None = that of the vocabulary.
         dtype: float32, bfloat16 or float16.
         max_shard_bytes: above this size the tensors are divided among files.
 
@@ -76,8 +78,10 @@ def export(
         )
     _check_padding(attributes, vocabulary)
     config_json = _config_json(config, family, attributes, vocabulary, dtype)
+    if start_id is not None and isinstance(config, EncoderDecoderConfig):
+        config_json["decoder_start_token_id"] = start_id
     generation_json = _generation_json(config_json, architecture, generation)
-    tensors = _tensors(families.bindings(family, config), params)
+    tensors = _tensors(families.bindings(family, config), params) + _zeros(family.zeros(config))
 
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -141,8 +145,17 @@ def _check_padding(attributes: Mapping[str, Any], vocabulary: vocabularies.Vocab
         )
 
 
-def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
-    """Attributes for the special ids; without a vocabulary those that all published models of a kind share."""
+def _zeros(shapes: Mapping[str, table.Shape]) -> list[files.Tensor]:
+    return [files.Tensor(name, shape, lambda shape=shape: np.zeros(shape)) for name, shape in shapes.items()]
+
+
+def _special_ids(
+    config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
+) -> dict[str, int | None]:
+    """Attributes for the special ids; without a vocabulary those of the published models."""
+    published = family.published_ids
+    if vocabulary is None and published is not None:
+        return dict(published)
     if isinstance(config, EncoderConfig):
         return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
     if vocabulary is None and isinstance(config, EncoderDecoderConfig):
@@ -152,7 +165,10 @@ def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dic
         pad = 0 if isinstance(config.head, ClassificationHead) else None
         return {"pad_token_id": pad, "bos_token_id": None, "eos_token_id": None}
     start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
-    return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
+    ids = {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
+    # Attributes whose absence means transformers' own numbers.
+    others = {"bos_token_id": vocabulary.bos_id, "forced_eos_token_id": vocabulary.eos_id}
+    return {**{name: others[name] for name in others if name in (published or {})}, **ids}
 
 
 def _config_json(
@@ -167,7 +183,7 @@ def _config_json(
         "transformers_version": TRANSFORMERS_VERSION,
         "dtype": dtype,
         "torch_dtype": dtype,
-        **_special_ids(config, vocabulary),
+        **_special_ids(config, family, vocabulary),
         **attributes,
     }
 
@@ -187,7 +203,7 @@ def _generation_json(
         raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
     if not settings.get("do_sample") and {"temperature", "top_k", "top_p"} & set(settings):
         raise ValueError("generation has temperature, top_k or top_p without do_sample=True, which has no effect")
-    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
     special = {name: config_json[name] for name in names if config_json.get(name) is not None}
     return {"transformers_version": TRANSFORMERS_VERSION, **special, **settings}
 

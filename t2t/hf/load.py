@@ -18,8 +18,10 @@ import numpy as np
 from flax import traverse_util
 
 from t2t import families, heads
-from t2t.hf import config_map, files, table, tensors
+from t2t.hf import config_map, files, table, tensors, tokenizer
 from t2t.models import base
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder import EncoderConfig
 from t2t.vocabulary import files as vocabulary_files
 
 
@@ -98,8 +100,8 @@ def open_directory(
 
     Args:
         directory: holds config.json and model.safetensors, or an index and its shards.
-        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one are
-          left out and parameters of the new one are fresh.
+        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one
+          (and of a decoder that the new one does without) are left out and parameters of the new one are fresh.
         drop: patterns of further tensors to leave out.
         fresh: patterns of parameters to initialise instead of reading.
         ignore_attributes: attributes of config.json known to be without effect.
@@ -114,7 +116,7 @@ def open_directory(
     family = families.by_model_type(config_json.get("model_type"))
     values = family.attributes.values(config_json, ignore=ignore_attributes)
     reader = tensors.TensorReader(directory)
-    names = _canonical(family.table, reader.names)
+    names = _canonical(family.table, reader)
     has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
     config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
     if head is not None:
@@ -145,11 +147,26 @@ def read_config(directory: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _canonical(names: table.Table, keys: frozenset[str]) -> dict[str, str]:
+def start_id(directory: Path, config: Any) -> int | None:
+    """The token with which a decoder starts; None for encoders, and decoders whose text begins with the prompt itself.
+
+    A decoder's is what its tokenizer puts before every text, an encoder-decoder's the one its config names (T5's 0,
+    BART's end token).
+    """
+    if isinstance(config, EncoderConfig):
+        return None
+    if isinstance(config, DecoderConfig):
+        return tokenizer.first_token(directory)
+    generation = directory / "generation_config.json"
+    said = json.loads(generation.read_text(encoding="utf-8")) if generation.exists() else {}
+    return {"decoder_start_token_id": 0, **read_config(directory), **said}["decoder_start_token_id"]
+
+
+def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, str]:
     """Present name -> name in the files, for all tensors that the family does not ignore."""
     found: dict[str, str] = {}
-    for key in sorted(keys):
-        if names.ignores(key):
+    for key in sorted(reader.names):
+        if names.ignores(key) or (names.ignores(key, where_zero=True) and not reader(key).any()):
             continue
         name = names.canonical(key)
         if name in found:
@@ -169,6 +186,7 @@ class _Accounts:
         bindings: Sequence[table.Binding],
     ):
         self._table, self._reader = names, reader
+        self._paths = {slot.path for binding in bindings for slot in binding.slots}
         self.sources: dict[str, str] = {}
         self.missing: dict[str, tuple[str, ...]] = {}  # key -> paths
         self.wrong: list[str] = []
@@ -201,10 +219,12 @@ class _Accounts:
         def asked(name: str, patterns: Sequence[str]) -> bool:
             return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
+        has_decoder = any(path.startswith("decoder/") for path in self._paths)
+        unneeded = table.HEAD_PATHS if has_decoder else (*table.HEAD_PATHS, "decoder/", "decoder_embed/")
         self.dropped = {
             k
             for k in self.unused
-            if asked(k, drop) or (other_head and self._table.is_of_head(self._table.canonical(k)))
+            if asked(k, drop) or (other_head and self._table.is_of(self._table.canonical(k), unneeded))
         }
         lacking = []
         for key, paths in self.missing.items():

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from t2t import __version__
 from t2t import config as config_lib
-from t2t.hf import files, load, tokenizer
-from t2t.models.decoder import DecoderConfig
+from t2t.hf import files, load
 from t2t.vocabulary import Vocabulary
 
 PARAMS = "params"
@@ -41,7 +40,7 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
     about = {
         "t2t": __version__,
         "model": config_lib.to_json(opened.config),
-        "start_id": tokenizer.first_token(opened.directory) if isinstance(opened.config, DecoderConfig) else 0,
+        "start_id": load.start_id(opened.directory, opened.config),
         "source": str(opened.directory),
     }
     if opened.vocabulary is not None:

@@ -139,6 +139,7 @@ class Ignored:
 
     theirs: str  # fnmatch pattern
     reason: str
+    where_zero: bool = False  # only a tensor that holds nothing else
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,16 +237,17 @@ class Table:
                 return key.removesuffix(old) + new
         return key
 
-    def ignores(self, key: str) -> bool:
-        """Whether leaving out the tensor `key` is a listed decision."""
-        return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in self.ignored)
+    def ignores(self, key: str, *, where_zero: bool = False) -> bool:
+        """Whether leaving out the tensor `key`, or one that is all zeros, is a listed decision."""
+        listed = [ignored.theirs for ignored in self.ignored if ignored.where_zero == where_zero]
+        return any(fnmatch.fnmatchcase(key, pattern) for pattern in listed)
 
-    def is_of_head(self, key: str) -> bool:
-        """Whether the tensor `key` belongs to a head or pooler of the family, if not to one of this model."""
+    def is_of(self, key: str, paths: tuple[str, ...]) -> bool:
+        """Whether the tensor `key` holds parameters under one of these paths in some model of the family."""
         names = [
             name
             for entry in self.entries
-            if all(part.startswith(HEAD_PATHS) for part in entry.parts)
+            if all(part.startswith(paths) for part in entry.parts)
             for name in (entry.theirs, *entry.copies)
         ]
         return any(_pattern(name.replace("{base}", base)).fullmatch(key) for name in names for base in ("", self.base))

@@ -1,4 +1,4 @@
-"""Encoder-decoder models: a causal decoder that reads a bidirectional encoder (T5)."""
+"""Encoder-decoder models: a causal decoder that reads a bidirectional encoder (T5, BART)."""
 
 import dataclasses
 from typing import Any
@@ -22,7 +22,7 @@ from t2t.nn.stack import StackConfig, StackOutput
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
-    """An encoder and a decoder over one token table, and a head that scores the vocabulary, or labels."""
+    """An encoder and a decoder over one token table, and a head that scores the vocabulary, or labels, or none."""
 
     embed: EmbedConfig
     """Of both sides, or of the encoder alone."""
@@ -32,7 +32,10 @@ class EncoderDecoderConfig:
     """Whether the decoder reads the encoder's token table; False needs a `decoder_embed`, which then has its own."""
     encoder: StackConfig
     decoder: StackConfig
-    head: LanguageModelHead | ClassificationHead
+    head: LanguageModelHead | ClassificationHead | None
+    family: str | None = None
+    """transformers' name (model_type) of the family that exports belong to, where several have this form; None = the
+    first that has it. Nothing is computed from it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""
@@ -95,7 +98,9 @@ class EncoderDecoder(nn.Module):
             self.decoder_embed = config.decoder_embed.make(borrows_table=config.shared_tokens, **dtypes)
         self.encoder = common.stack_options(config.encoder, self.remat).make(unrolled=self.unrolled, **dtypes)
         self.decoder = common.stack_options(config.decoder, self.remat).make(unrolled=self.unrolled, **dtypes)
-        self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
+        self.head = None
+        if config.head is not None:
+            self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
 
     def initialize(self, batch: types.Batch) -> None:
         """Touches every parameter."""

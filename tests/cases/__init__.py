@@ -26,6 +26,10 @@ class Case:
     """Whether inputs have an axis of choices."""
     unread: frozenset[str] = frozenset()
     """Parameters that transformers' class has and never uses, or holds twice."""
+    end: int | None = None
+    """The token that ends the encoder's texts, which the decoder reads shifted right by one; None = its own texts."""
+    exported: str | None = None
+    """The class that its export is, where that is another."""
     is_decoding: bool = False
     """Whether greedy generation is compared too."""
 

@@ -14,10 +14,20 @@ SIZES = {
 }
 
 
-def case(name: str, **changes: object) -> Case:
-    decoding = {"is_decoding": bool(changes.pop("is_decoding", False))}
-    config = {**SIZES, **changes}
-    return Case(name=name, architecture="T5ForConditionalGeneration", config=config, side="both", **decoding)
+def case(name: str, architecture: str = "T5ForConditionalGeneration", **changes: object) -> Case:
+    fields = {key: changes.pop(key) for key in ("side", "end", "is_decoding") if key in changes}
+    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, **{"side": "both", **fields})
+
+
+def heads(name: str, prefix: str, **changes: object) -> tuple[Case, ...]:
+    """The classes of a family of T5's shape that have no language model head."""
+    return (
+        case(f"{name}-bare", f"{prefix}Model", **changes),
+        case(f"{name}-encoder", f"{prefix}EncoderModel", side="encoder", **changes),
+        case(f"{name}-sequence", f"{prefix}ForSequenceClassification", end=1, num_labels=3, **changes),
+        case(f"{name}-tokens", f"{prefix}ForTokenClassification", side="encoder", num_labels=5, **changes),
+        case(f"{name}-span", f"{prefix}ForQuestionAnswering", **changes),
+    )
 
 
 CASES = (
@@ -27,6 +37,8 @@ CASES = (
     case("t5-1.1", feed_forward_proj="gated-gelu", tie_word_embeddings=False, is_decoding=True),
     case("t5-swiglu", feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5, tie_word_embeddings=False,
          num_decoder_layers=2, num_layers=1),
+    *heads("t5-1.0", "T5"),
+    *heads("t5-1.1", "T5", feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=1),
 )  # fmt: skip
 
 COUNTS = {
@@ -40,4 +52,16 @@ COUNTS = {
     "t5-v1_1-large": (783_150_080, 783_150_080),
     "t5-v1_1-xl": (2_849_757_184, 2_849_757_184),
     "t5-v1_1-xxl": (11_135_332_352, 11_135_332_352),
+    "flan-t5-small": (76_961_152, 76_961_152),
+    "flan-t5-base": (247_577_856, 247_577_856),
+    "flan-t5-large": (783_150_080, 783_150_080),
+    "flan-t5-xl": (2_849_757_184, 2_849_757_184),
+    "flan-t5-xxl": (11_135_332_352, 11_135_332_352),
+    "byt5-small": (299_637_760, 299_637_760),
+    "byt5-base": (581_653_248, 581_653_248),
+    "byt5-large": (1_228_183_552, 1_228_183_552),
+    "byt5-xl": (3_737_801_728, 3_737_801_728),
+    "byt5-xxl": (12_906_899_328, 12_906_899_328),
+    "ul2-20b": (19_591_209_984, 19_591_209_984),
+    "flan-ul2": (19_591_209_984, 19_591_209_984),
 }

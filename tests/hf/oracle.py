@@ -26,7 +26,8 @@ def build(case: Case) -> Any:
     config = architecture.config_class(**case.config)
     config._attn_implementation = "eager"
     model = architecture(config).eval()
-    if case.config.get("tie_word_embeddings") is False and case.architecture.startswith("T5"):
+    own = getattr(model, "lm_head", None)
+    if case.config.get("tie_word_embeddings") is False and own and own.weight is model.get_input_embeddings().weight:
         model.lm_head.weight = torch.nn.Parameter(torch.empty(config.vocab_size, config.d_model))
     generator = torch.Generator().manual_seed(sum(map(ord, case.name)))
     for name, parameter in model.named_parameters():
@@ -54,7 +55,10 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
         return {f"{name}_input_tokens": tokens, f"{name}_segment_ids": segments}
 
     if case.side == "both":
-        return side("encoder", LENGTH, 5) | side("decoder", DECODER_LENGTH, 1)
+        arrays = side("encoder", LENGTH, 5)
+        return (
+            arrays | _shifted(arrays, case.end) if case.end is not None else arrays | side("decoder", DECODER_LENGTH, 1)
+        )
     arrays = side(case.side, LENGTH, 1)
     if case.num_types:
         arrays[f"{case.side}_token_types"] = rng.integers(0, case.num_types, (ROWS, LENGTH)).astype(np.int32)
@@ -63,6 +67,15 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
         tokens, segments = (arrays[f"{case.side}_{name}"] for name in ("input_tokens", "segment_ids"))
         tokens[:, 1] = tokens[:, 1] % 7 + 2 * (segments[:, 1] != 0)
     return arrays
+
+
+def _shifted(arrays: dict[str, np.ndarray], end: int) -> dict[str, np.ndarray]:
+    """The texts with one end each, and the same for the decoder behind a start."""
+    tokens, segments = arrays["encoder_input_tokens"], arrays["encoder_segment_ids"]
+    tokens = np.where(tokens == end, end + 1, tokens)
+    tokens[np.arange(ROWS), segments.sum(axis=1) - 1] = end
+    shifted = np.pad(tokens[:, :-1], ((0, 0), (1, 0))) * segments
+    return {"encoder_input_tokens": tokens, "decoder_input_tokens": shifted, "decoder_segment_ids": segments}
 
 
 NAMES = {

@@ -105,7 +105,7 @@ def test_export_opens_in_transformers_and_computes_the_same(case, theirs, tmp_pa
     }
     params = traverse_util.unflatten_dict(drawn, sep="/")
     export.export(tmp_path, config=config, params=params)
-    architecture = getattr(transformers, case.architecture)
+    architecture = getattr(transformers, case.exported or case.architecture)
     model, info = architecture.from_pretrained(tmp_path, output_loading_info=True, attn_implementation="eager")
     problems = {name: found for name, found in info.items() if found}
     assert problems == {}

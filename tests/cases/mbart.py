@@ -1,0 +1,8 @@
+from tests.cases import bart
+
+CASES = (
+    *bart.cases("mbart", "MBart", scale_embedding=True),
+    bart.case("mbart-unscaled", "MBartForConditionalGeneration", activation_function="silu"),
+)
+
+COUNTS = {"mbart-large-cc25": (610_851_840, 610_851_840)}
