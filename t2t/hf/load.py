@@ -163,7 +163,7 @@ class _Accounts:
                 continue
             self.sources[binding.key] = held[0]
             self._compare(binding, held)
-        self.unused = sorted(left.values())
+        self.unused = sorted(key for name, key in left.items() if not names.ignores(name, unused=True))
         self.dropped: set[str] = set()
         self.fresh: set[str] = set()
 

@@ -41,6 +41,8 @@ class Layout:
 
     inputs: int
     transposed: bool = False
+    interleaved: bool = False
+    """Whether parameters joined along the outputs alternate head by head, the first axis of their outputs."""
 
     def shape(self, ours: Shape) -> Shape:
         """Shape in the file of a parameter of shape `ours`.
@@ -68,6 +70,61 @@ class Layout:
         """Axis of the file's tensor along which several parameters with common inputs are joined."""
         return 0 if self.inputs == 0 or self.transposed else 1
 
+    def join(self, parts: Sequence[np.ndarray], shapes: Sequence[Shape]) -> np.ndarray:
+        """Tensors of the file joined to one; `shapes` are those of our parameters."""
+        axis = self.output_axis
+        if not self.interleaved:
+            return np.concatenate(parts, axis=axis)
+        heads = shapes[0][self.inputs]
+        joined = np.concatenate([_by_heads(part, axis, heads) for part in parts], axis=axis + 1)
+        return _merged(joined, axis)
+
+    def split(self, tensor: np.ndarray, shapes: Sequence[Shape], position: int) -> np.ndarray:
+        """What `join` put at a position."""
+        axis = self.output_axis
+        heads = shapes[0][self.inputs] if self.interleaved else 1
+        ends = np.cumsum([self.shape(shape)[axis] // heads for shape in shapes])
+        tensor = _by_heads(tensor, axis, heads)
+        index = [slice(None)] * tensor.ndim
+        index[axis + 1] = slice(ends[position - 1] if position else 0, ends[position])
+        return _merged(tensor[tuple(index)], axis)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConvolutionLayout(Layout):
+    """Kernels [positions, inputs, outputs] of one-dimensional convolutions, in torch [outputs, inputs, positions]."""
+
+    inputs: int = 2
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> CONVOLUTION.shape((3, 768, 1536))
+        (1536, 768, 3)
+        """
+        return ours[::-1]
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array.T
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return array.T.reshape(shape)
+
+    @property
+    def output_axis(self) -> int:
+        """The first axis."""
+        return 0
+
+
+def _by_heads(array: np.ndarray, axis: int, heads: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], heads, -1, *array.shape[axis + 1 :])
+
+
+def _merged(array: np.ndarray, axis: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], -1, *array.shape[axis + 2 :])
+
 
 VECTOR = Layout(inputs=0)
 """Biases and scales, whatever their axes here."""
@@ -79,6 +136,10 @@ LINEAR = Layout(inputs=1, transposed=True)
 """Kernels of torch's `Linear`: [outputs, inputs]."""
 LINEAR_2 = Layout(inputs=2, transposed=True)
 """As LINEAR, of a kernel whose inputs are heads and head_dim."""
+LINEAR_BY_HEADS = Layout(inputs=1, transposed=True, interleaved=True)
+"""As LINEAR, of kernels joined head by head: query, key and value of the first head, then of the second."""
+CONVOLUTION = ConvolutionLayout()
+"""Kernels of torch's `Conv1d`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +182,7 @@ class Ignored:
 
     theirs: str  # fnmatch pattern
     reason: str
+    if_unused: bool = False  # whether some models do have a place for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,15 +215,12 @@ class Binding:
     def join(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The tensor made of one array per slot."""
         parts = [self.layout.to_theirs(array) for array in arrays]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.layout.output_axis)
+        return parts[0] if len(parts) == 1 else self.layout.join(parts, [slot.shape for slot in self.slots])
 
     def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
         """What slot number `position` holds of the tensor."""
-        axis = self.layout.output_axis
-        ends = np.cumsum([self.layout.shape(slot.shape)[axis] for slot in self.slots])
-        index = [slice(None)] * tensor.ndim
-        index[axis] = slice(ends[position - 1] if position else 0, ends[position])
-        return self.layout.to_ours(tensor[tuple(index)], self.slots[position].shape)
+        part = self.layout.split(tensor, [slot.shape for slot in self.slots], position)
+        return self.layout.to_ours(part, self.slots[position].shape)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -203,9 +262,10 @@ class Table:
                 return key.removesuffix(old) + new
         return key
 
-    def ignores(self, key: str) -> bool:
-        """Whether leaving out the tensor `key` is a listed decision."""
-        return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in self.ignored)
+    def ignores(self, key: str, *, unused: bool = False) -> bool:
+        """Whether leaving out the tensor `key` is a listed decision: of any model, or of one without a place for it."""
+        decisions = [ignored for ignored in self.ignored if unused or not ignored.if_unused]
+        return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in decisions)
 
     def is_of_head(self, key: str) -> bool:
         """Whether the tensor `key` belongs to a head or pooler of the family, if not to one of this model."""
