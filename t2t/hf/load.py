@@ -166,7 +166,7 @@ def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, st
     """Present name -> name in the files, for all tensors that the family does not ignore."""
     found: dict[str, str] = {}
     for key in sorted(reader.names):
-        if names.ignores(key) or (names.ignores(key, where_zero=True) and not reader(key).any()):
+        if names.ignores(key) or (names.ignores(key, is_zero=True) and not reader(key).any()):
             continue
         name = names.canonical(key)
         if name in found:
@@ -198,7 +198,7 @@ class _Accounts:
                 continue
             self.sources[binding.key] = held[0]
             self._compare(binding, held)
-        self.unused = sorted(left.values())
+        self.unused = sorted(key for name, key in left.items() if not names.ignores(name, unused=True))
         self.dropped: set[str] = set()
         self.fresh: set[str] = set()
 

@@ -42,8 +42,8 @@ class Layout:
     inputs: int
     transposed: bool = False
     interleaved: bool = False
-    """Whether parameters are joined head by head, their last two axes being heads and head_dim: all of the first head,
-    then all of the second (GPT-NeoX, BLOOM)."""
+    """Whether parameters joined along the outputs alternate head by head, the first axis of their outputs: all of the
+    first head, then all of the second."""
 
     def shape(self, ours: Shape) -> Shape:
         """Shape in the file of a parameter of shape `ours`.
@@ -71,6 +71,61 @@ class Layout:
         """Axis of the file's tensor along which several parameters with common inputs are joined."""
         return 0 if self.inputs == 0 or self.transposed else 1
 
+    def join(self, parts: Sequence[np.ndarray], shapes: Sequence[Shape]) -> np.ndarray:
+        """Tensors of the file joined to one; `shapes` are those of our parameters."""
+        axis = self.output_axis
+        if not self.interleaved:
+            return np.concatenate(parts, axis=axis)
+        heads = shapes[0][self.inputs]
+        joined = np.concatenate([_by_heads(part, axis, heads) for part in parts], axis=axis + 1)
+        return _merged(joined, axis)
+
+    def split(self, tensor: np.ndarray, shapes: Sequence[Shape], position: int) -> np.ndarray:
+        """What `join` put at a position."""
+        axis = self.output_axis
+        heads = shapes[0][self.inputs] if self.interleaved else 1
+        ends = np.cumsum([self.shape(shape)[axis] // heads for shape in shapes])
+        tensor = _by_heads(tensor, axis, heads)
+        index = [slice(None)] * tensor.ndim
+        index[axis + 1] = slice(ends[position - 1] if position else 0, ends[position])
+        return _merged(tensor[tuple(index)], axis)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConvolutionLayout(Layout):
+    """Kernels [positions, inputs, outputs] of one-dimensional convolutions, in torch [outputs, inputs, positions]."""
+
+    inputs: int = 2
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> CONVOLUTION.shape((3, 768, 1536))
+        (1536, 768, 3)
+        """
+        return ours[::-1]
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array.T
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return array.T.reshape(shape)
+
+    @property
+    def output_axis(self) -> int:
+        """The first axis."""
+        return 0
+
+
+def _by_heads(array: np.ndarray, axis: int, heads: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], heads, -1, *array.shape[axis + 1 :])
+
+
+def _merged(array: np.ndarray, axis: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], -1, *array.shape[axis + 2 :])
+
 
 VECTOR = Layout(inputs=0)
 """Biases and scales, whatever their axes here."""
@@ -86,6 +141,8 @@ LINEAR_BY_HEADS = Layout(inputs=1, transposed=True, interleaved=True)
 """As LINEAR, of kernels whose outputs are heads and head_dim, joined head by head."""
 VECTOR_BY_HEADS = Layout(inputs=0, interleaved=True)
 """As VECTOR, of biases of heads and head_dim, joined head by head."""
+CONVOLUTION = ConvolutionLayout()
+"""Kernels of torch's `Conv1d`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +197,7 @@ class Ignored:
     theirs: str  # fnmatch pattern
     reason: str
     where_zero: bool = False  # only a tensor that holds nothing else
+    if_unused: bool = False  # whether some models do have a place for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,28 +230,12 @@ class Binding:
     def join(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The tensor made of one array per slot."""
         parts = [self.layout.to_theirs(array) for array in arrays]
-        if len(parts) == 1:
-            return parts[0]
-        if not self.layout.interleaved:
-            return np.concatenate(parts, axis=self.layout.output_axis)
-        joined = np.concatenate([self._heads(part) for part in parts], axis=1)
-        return joined.reshape(-1, *parts[0].shape[1:])
+        return parts[0] if len(parts) == 1 else self.layout.join(parts, [slot.shape for slot in self.slots])
 
     def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
         """What slot number `position` holds of the tensor."""
-        slot = self.slots[position]
-        if self.layout.interleaved:
-            own = np.split(self._heads(tensor), len(self.slots), axis=1)[position]
-            return self.layout.to_ours(own.reshape(-1, *tensor.shape[1:]), slot.shape)
-        axis = self.layout.output_axis
-        ends = np.cumsum([self.layout.shape(slot.shape)[axis] for slot in self.slots])
-        index = [slice(None)] * tensor.ndim
-        index[axis] = slice(ends[position - 1] if position else 0, ends[position])
-        return self.layout.to_ours(tensor[tuple(index)], slot.shape)
-
-    def _heads(self, tensor: np.ndarray) -> np.ndarray:
-        """A tensor with its first axis, the outputs, taken apart into heads and what each of them has."""
-        return tensor.reshape(self.slots[0].shape[-2], -1, *tensor.shape[1:])
+        part = self.layout.split(tensor, [slot.shape for slot in self.slots], position)
+        return self.layout.to_ours(part, self.slots[position].shape)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,10 +279,19 @@ class Table:
                 return key.removesuffix(old) + new
         return key
 
-    def ignores(self, key: str, *, where_zero: bool = False) -> bool:
-        """Whether leaving out the tensor `key`, or one that is all zeros, is a listed decision."""
-        listed = [ignored.theirs for ignored in self.ignored if ignored.where_zero == where_zero]
-        return any(fnmatch.fnmatchcase(key, pattern) for pattern in listed)
+    def ignores(self, key: str, *, is_zero: bool = False, unused: bool = False) -> bool:
+        """Whether leaving out the tensor `key` is a listed decision.
+
+        Args:
+            key: its name.
+            is_zero: whether it is known to hold nothing but zeros.
+            unused: whether it is known that the model has no place for it.
+        """
+        return any(
+            fnmatch.fnmatchcase(key, ignored.theirs)
+            for ignored in self.ignored
+            if (is_zero or not ignored.where_zero) and (unused or not ignored.if_unused)
+        )
 
     def is_of(self, key: str, paths: tuple[str, ...]) -> bool:
         """Whether the tensor `key` holds parameters under one of these paths in some model of the family."""

@@ -23,6 +23,8 @@ class AttentionConfig:
     num_kv_heads: int | None = None
     """Heads of keys and values, shared by groups of query heads; None = num_heads."""
     use_bias: bool = False
+    key_bias: bool | None = None
+    """Of the key; None = use_bias."""
     out_bias: bool | None = None
     """Of the output; None = use_bias."""
     window: int | None = None
@@ -87,8 +89,9 @@ class Attention(nn.Module):
         if query_std is None:
             query_std = (self.d_model * config.head_dim) ** -0.5 / config.score_scale
         out_std = config.initializer_std if config.out_initializer_std is None else config.out_initializer_std
+        key_bias = config.use_bias if config.key_bias is None else config.key_bias
         self.query = self._projection(config.num_heads, "heads", std=query_std)
-        self.key = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
+        self.key = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std, use_bias=key_bias)
         self.value = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
         self.out = projection.Projection(
             shape=(config.num_heads, config.head_dim, self.d_model),
@@ -101,16 +104,22 @@ class Attention(nn.Module):
             param_dtype=self.param_dtype,
         )
 
-    def _projection(self, num_heads: int, axis: str, *, std: float | None) -> projection.Projection:
+    def _projection(
+        self, num_heads: int, axis: str, *, std: float | None, use_bias: bool | None = None
+    ) -> projection.Projection:
         return projection.Projection(
             shape=(self.d_model, num_heads, self.config.head_dim),
             axes=("embed", axis, "head"),
-            use_bias=self.config.use_bias,
+            use_bias=self.config.use_bias if use_bias is None else use_bias,
             std=std,
             initializer=self.config.initializer,
             dtype=self.dtype,
             param_dtype=self.param_dtype,
         )
+
+    def queries(self, x: Float[Array, "B T D"], *, rotary: RotaryAngles | None = None) -> Float[Array, "B N T H"]:
+        """What `x` looks for."""
+        return _turned(_heads(x, self.query(), "heads"), rotary)
 
     def keys_values(self, x: Float[Array, "B S D"], *, rotary: RotaryAngles | None = None) -> KeysValues:
         """What others read of `x`: keys and values [B, G, S, H]."""
@@ -128,8 +137,14 @@ class Attention(nn.Module):
         deterministic: bool = True,
     ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
         """Returns what `x` reads, and the attention weights."""
-        query_BNTH = _turned(_heads(x, self.query(), "heads"), rotary)
+        query_BNTH = self.queries(x, rotary=rotary)
         scores_BNTS = attention.attention_scores(query_BNTH, read.key, scale=self.config.score_scale)
+        return self._read(scores_BNTS, read, mask=mask, bias=bias, deterministic=deterministic)
+
+    def _read(
+        self, scores_BNTS: Array, read: KeysValues, *, mask: Array | None, bias: Array | None, deterministic: bool
+    ) -> tuple[Array, Array]:
+        """What is read with these scores, and the attention weights."""
         weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
         rate = 0.0 if deterministic else self.config.dropout
         mixed_BNTH = attention.weighted_values(

@@ -117,6 +117,7 @@ class Block(nn.Module):
             if cache is not None:
                 index = 0 if context.offset is None else context.offset
                 read = kept["attention"] = cache.attention.write(read, index=index)
+            more = {} if own.relative is None else {"relative": own.relative}
             out, weights["attention"] = layer(
                 y,
                 read,
@@ -124,6 +125,7 @@ class Block(nn.Module):
                 bias=own.bias,
                 rotary=own.rotary,
                 deterministic=deterministic,
+                **more,
             )
             return out
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from t2t.functional import precision
+from t2t.functional import positions, precision
 from t2t.nn import checks, projection
 from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
@@ -26,6 +26,8 @@ HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": jnp.tanh}
 class ClassificationHead:
     """Scores of labels: `classifier(dropout(norm(activation(dense(dropout(x))))))`, with the parts a family has.
 
+    With `first_norm`, x is the norm of a state plus that of the text's first token.
+
     | task       | reads                  | gives                                                             |
     |------------|------------------------|-------------------------------------------------------------------|
     | `sequence` | one state of each text | `logits` [B, num_labels]                                          |
@@ -42,6 +44,8 @@ class ClassificationHead:
     """Names of the labels in the order of their ids; none or `num_labels` of them."""
     pooling: Pooling = "first"
     """The state that stands for a text: of its first or last token, their mean, or what the model's pooler makes."""
+    first_norm: Norm | None = None
+    """Of the sum that is read instead of each token's state: with the state of its text's first token (DeBERTa-v3)."""
     activation: HeadActivation | None = None
     """Of a dense layer before the classifier; None = no such layer."""
     dense_bias: bool = True
@@ -70,6 +74,9 @@ class ClassificationHead:
         repair = "Name every label once, in the order of their ids."
         is_named = len(set(self.labels)) == len(self.labels) and len(self.labels) in (0, self.num_labels)
         checks.check(is_named, self, "labels", allowed=allowed, repair=repair)
+        reads_each = self.first_norm is None or self.task in ("tokens", "span", "replaced")
+        allowed, repair = "None where the task reads one state of each text", "Set first_norm=None."
+        checks.check(reads_each, self, "first_norm", allowed=allowed, repair=repair)
         checks.check_fraction(self, "dropout")
         checks.check_deviation(self, "initializer_std")
         checks.check_choice(self, "initializer", projection.INITIALIZERS)
@@ -115,6 +122,9 @@ class ClassificationHeadModule(nn.Module):
         x = hidden
         if config.task in ("sequence", "choice"):
             x = pooled if config.reads_pooled else pool(hidden, pooling=config.pooling, segment_ids=segment_ids)
+        if config.first_norm is not None:
+            norm = config.first_norm.make(dtype=self.dtype, param_dtype=self.param_dtype, name="first_norm")
+            x = norm(x + first_states(hidden, segment_ids=segment_ids))
         scores = self._classify(x, deterministic=deterministic)
         if config.task == "span":
             return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
@@ -172,6 +182,20 @@ def pool(
     length = hidden.shape[1]
     index = jnp.argmax(real, axis=1) if pooling == "first" else length - 1 - jnp.argmax(real[:, ::-1], axis=1)
     return jnp.take_along_axis(hidden, index[:, None, None], axis=1)[:, 0]
+
+
+def first_states(hidden: Float[Array, "B T D"], *, segment_ids: Int[Array, "B T"] | None) -> Float[Array, "B #T D"]:
+    """For each position the state of the first token of its text.
+
+    Example:
+        >>> hidden, segment_ids = jnp.array([[[5.0], [6.0], [7.0], [8.0]]]), jnp.array([[1, 1, 2, 2]])
+        >>> first_states(hidden, segment_ids=segment_ids)[0, :, 0].tolist()
+        [5.0, 5.0, 7.0, 7.0]
+    """
+    if segment_ids is None:
+        return hidden[:, :1]
+    index = jnp.arange(hidden.shape[1], dtype=jnp.int32)[None] - positions.segment_positions(segment_ids)
+    return jnp.take_along_axis(hidden, index[..., None], axis=1)
 
 
 def flatten_choices(batch: dict[str, Array]) -> tuple[dict[str, Array], int | None]:

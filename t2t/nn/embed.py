@@ -24,6 +24,8 @@ class EmbedConfig:
     """Width of the tables."""
     d_model: int | None = None
     """Width of a dense layer behind norm and dropout; None = no such layer (ALBERT, ELECTRA: small tables)."""
+    norms_projected: bool = False
+    """Whether that layer, then without a bias, comes before the norm instead (DeBERTa)."""
     num_types: int = 0
     """Sentence types (BERT: 2); 0 = no table."""
     position: LearnedPositions | None = None
@@ -88,7 +90,7 @@ class Embed(nn.Module):
             self.projection = projection.Projection(
                 shape=(config.dim, config.d_model),
                 axes=("embed", "mlp"),
-                use_bias=True,
+                use_bias=not config.norms_projected,
                 std=config.initializer_std,
                 initializer=config.initializer,
                 dtype=self.dtype,
@@ -130,9 +132,15 @@ class Embed(nn.Module):
             rows = positions + self.config.position.offset
             positions_BTE = jnp.take(self.positions, rows, axis=0, mode="clip").astype(self.dtype)
             x_BTE = x_BTE + positions_BTE
+        if self.config.norms_projected:
+            x_BTE = self._project(x_BTE)
         if self.config.norm is not None:
             x_BTE = self.norm(x_BTE)
         x_BTE = self.dropout(x_BTE, deterministic=deterministic)
+        return x_BTE if self.config.norms_projected else self._project(x_BTE)
+
+    def _project(self, x_BTE: Array) -> Array:
+        """The embedded tokens at the width of the model."""
         if self.config.d_model is None:
             return x_BTE
         kernel_ED, bias_D = self.projection()
