@@ -7,7 +7,10 @@ and with the heads of pretraining. Whoever adds a family adds a module and edits
 import dataclasses
 import importlib
 import pkgutil
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
+
+import pytest
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,16 @@ def _modules() -> list[Any]:
 def all_cases() -> tuple[Case, ...]:
     """The cases of every family."""
     return tuple(case for module in _modules() for case in module.CASES)
+
+
+def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: case.architecture) -> list[Any]:
+    """The cases as parameters of a test, all but the first of each class (or by another rule) nightly."""
+    seen: set[str] = set()
+    found = []
+    for case in cases:
+        found.append(pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if by(case) in seen else []))
+        seen.add(by(case))
+    return found
 
 
 def all_counts() -> dict[str, tuple[int, int]]:

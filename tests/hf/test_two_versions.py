@@ -13,9 +13,10 @@ import pytest
 
 from t2t import vocabulary as vocabularies
 from t2t.families import gpt2, t5
-from t2t.hf import export, tokenizer
+from t2t.hf import export, load, tokenizer
 from t2t.models import base
-from tests.hf import lines, tiny, version4
+from tests.cases import marked
+from tests.hf import lines, oracle, tiny, version4
 
 pytestmark = [pytest.mark.hf, pytest.mark.hf4, pytest.mark.slow]
 
@@ -36,6 +37,21 @@ for name, (path, architecture, inputs) in given["models"].items():
     logits = next((out[k] for k in ("logits", "prediction_logits", "last_hidden_state") if k in out))
     problems = {k: sorted(map(str, v)) for k, v in info.items() if v}
     answer[name] = {"problems": problems, "logits": logits.tolist(), "dtype": str(model.dtype)}
+"""
+
+OPEN_CASES = """
+answer = {}
+for name, (path, architecture, inputs) in given["models"].items():
+    cls = getattr(transformers, architecture, None)
+    if cls is None:
+        answer[name] = None
+        continue
+    model, info = cls.from_pretrained(path, output_loading_info=True, attn_implementation="eager")
+    with torch.no_grad():
+        out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
+    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+    scores = next(out[k] for k in names if k in out)
+    answer[name] = {"problems": {k: sorted(map(str, v)) for k, v in info.items() if v}, "scores": scores.tolist()}
 """
 
 OPEN_TOKENIZERS = """
@@ -79,6 +95,47 @@ def test_models(opened, name):
     theirs, ours = opened
     assert theirs[name]["problems"] == {}
     np.testing.assert_allclose(np.array(theirs[name]["logits"]), ours[name], atol=1e-4, rtol=1e-4)
+
+
+FIRST = [param.values[0] for param in marked(oracle.CASES) if not param.marks]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """What 5 and 4.57.6 compute with our exports of every class."""
+    import torch
+    import transformers
+
+    models, five = {}, {}
+    for case in FIRST:
+        directory = tmp_path_factory.mktemp("case")
+        opened = load.open_directory(oracle.save(oracle.build(case), directory / "theirs"))
+        params = jax.tree.map(lambda leaf: 0.3 * leaf, tiny.params(opened.config))
+        export.export(directory / "ours", config=opened.config, params=params)
+        architecture = json.loads((directory / "ours" / "config.json").read_text())["architectures"][0]
+        inputs = oracle.inputs(case, oracle.batch(case, padded=True))
+        models[case.name] = (str(directory / "ours"), architecture, {k: v.tolist() for k, v in inputs.items()})
+        model = getattr(transformers, architecture).from_pretrained(directory / "ours", attn_implementation="eager")
+        with torch.no_grad():
+            out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
+        names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+        five[case.name] = next(out[k] for k in names if k in out).numpy()
+    return version4.run(OPEN_CASES, models=models), five
+
+
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_every_class_opens_in_both_versions_and_computes_the_same(both, case):
+    four, five = (found[case.name] for found in both)
+    if four is None:
+        pytest.skip(f"transformers 4.57 has no {case.architecture}")
+    assert four["problems"] == {}
+    real = oracle.batch(case, padded=True)
+    side = "decoder" if case.side != "encoder" else "encoder"
+    real = real[f"{side}_segment_ids"] != 0
+    mine, other = np.array(four["scores"]), five[case.name]
+    if mine.shape[: real.ndim] == real.shape:
+        mine, other = mine[real], other[real]
+    np.testing.assert_allclose(mine, other, atol=1e-4, rtol=1e-4)
 
 
 def test_tokenizers(tmp_path):
