@@ -30,7 +30,12 @@ def run(arguments: Sequence[str]) -> int:
     if output.exists() and (not output.is_dir() or any(output.iterdir())) and not options.overwrite:
         raise UsageError(f"{output} is there already; --overwrite replaces its files")
     import t2t
+    from t2t.hf import export
 
+    try:
+        export.check_directory(output)  # before the model is loaded
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     t2t.load(options.model).export(output)
     for file in sorted(output.iterdir()):
         print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB")
