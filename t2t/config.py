@@ -9,6 +9,10 @@ and stays light.
 import dataclasses
 import difflib
 import importlib
+import math
+import types
+import typing
+from collections.abc import Iterator
 from typing import Any, Literal
 
 RESUMABLE = ("train.steps", "evaluate", "checkpoint", "mesh")
@@ -17,7 +21,7 @@ RESUMABLE = ("train.steps", "evaluate", "checkpoint", "mesh")
 
 def _require_positive(owner: str, **values: float | None) -> None:
     for field, value in values.items():
-        if value is not None and value <= 0:
+        if isinstance(value, int | float) and value <= 0:  # other types are `check_types`' to refuse
             raise ValueError(f"{owner}.{field} is {value}; it must be positive")
 
 
@@ -168,6 +172,58 @@ class Experiment:
         if not self.name or self.name.startswith(".") or any(sign in self.name for sign in "/\\ "):
             raise ValueError(f"name is {self.name!r}; it names a directory, so no slashes, spaces or leading dots")
         _require_positive("experiment", vocabulary_size=self.vocabulary_size)
+
+
+def check_types(value: Any) -> None:
+    """Refuses settings of another type than their field has: a list for a tuple, a NumPy scalar, 4.0 for an int, NaN.
+
+    Python does not look, and the run would end somewhere deep, or go on with a batch of True rows.
+
+    Raises:
+        TypeError: naming every such setting, its value and what is allowed.
+    """
+    wrong = list(_wrong_types(value, type(value), ""))
+    if wrong:
+        raise TypeError("; ".join(wrong))
+
+
+def _wrong_types(value: Any, hint: Any, path: str) -> Iterator[str]:
+    inner = typing.get_args(hint)
+    if not _is_a(value, hint):
+        names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in (inner if _is_union(hint) else (hint,)))
+        names = str(hint) if typing.get_origin(hint) in (tuple, dict) else names.replace("NoneType", "None")
+        yield f"{path} is {value!r} ({type(value).__name__}); it must be {names}"
+    elif isinstance(value, float) and math.isnan(value):
+        yield f"{path} is nan; it must be a number"
+    elif dataclasses.is_dataclass(value):
+        hints = typing.get_type_hints(type(value))
+        for field in dataclasses.fields(value):
+            yield from _wrong_types(getattr(value, field.name), hints[field.name], f"{path}.{field.name}".lstrip("."))
+    elif typing.get_origin(hint) is tuple and inner[1:] == (...,):
+        for index, item in enumerate(value):
+            yield from _wrong_types(item, inner[0], f"{path}[{index}]")
+    elif isinstance(value, dict):
+        entry = next((typing.get_args(kind) for kind in (hint, *inner) if typing.get_origin(kind) is dict), ())
+        for key, item in value.items() if entry else ():
+            yield from _wrong_types(item, entry[1], f"{path}.{key}")
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type, looking into neither. Types of kinds that no config of t2t has are not judged."""
+    if _is_union(hint):
+        return any(_is_a(value, kind) for kind in typing.get_args(hint))
+    if typing.get_origin(hint) is Literal:
+        return value in typing.get_args(hint)
+    kind = typing.get_origin(hint) or hint
+    if kind in (bool, int, str, types.NoneType):
+        return type(value) is kind  # True is an int to Python, and np.float64 a float
+    if kind is float:
+        return type(value) in (int, float)
+    return not (kind in (tuple, dict) or dataclasses.is_dataclass(kind)) or isinstance(value, kind)
 
 
 def to_json(value: Any) -> Any:

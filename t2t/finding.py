@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
+from t2t import config as config_lib
 from t2t.config import Experiment
 from t2t.errors import UsageError
 
@@ -63,12 +64,12 @@ def check_modules(modules: tuple[str, ...]) -> None:
     for name in modules:
         try:
             found = importlib.util.find_spec(name) is not None
-        except ModuleNotFoundError:
+        except (ImportError, ValueError):  # also for names that no module has, such as "" and ".x"
             found = False
         if not found:
             close = difflib.get_close_matches(name, task_modules(), n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(task_modules())}"
-            raise UsageError(f"the task module {name} cannot be imported; {hint}")
+            raise UsageError(f"the task module {name!r} cannot be imported; {hint}")
 
 
 def shipped_configs() -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
 
     Raises:
         UsageError: Where there is no such config, its file cannot be run, or it has no `get_config` that returns an
-            `Experiment`.
+            `Experiment` whose settings are of the types of their fields.
     """
     path = config_path(argument)
     extend_path()
@@ -117,6 +118,8 @@ def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
         experiment = module.get_config()
     if not isinstance(experiment, Experiment):
         raise UsageError(f"get_config() of {path} returned {type(experiment).__name__}; it must return an Experiment")
+    with _errors_of(path):
+        config_lib.check_types(experiment)
     return experiment, (module.__doc__ or "").strip(), path
 
 

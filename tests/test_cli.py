@@ -139,7 +139,13 @@ def test_what_cannot_work_stops_at_once_with_code_2(here, capsys, arguments, mes
 
 def test_unknown_task_modules_are_refused_before_anything_is_loaded(here, capsys):
     assert cli.main(["train", "small", "--data.modules", "tasks.pydoc"]) == 2
-    assert "tasks.pydoc cannot be imported" in capsys.readouterr().err
+    assert "'tasks.pydoc' cannot be imported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["", ".x", "x..y"])
+def test_names_that_no_module_has_are_refused(here, capsys, module):
+    assert cli.main(["train", "small", "--data.modules", module]) == 2
+    assert f"the task module {module!r} cannot be imported" in capsys.readouterr().err
 
 
 def test_a_broken_config_is_one_line(here, capsys):
@@ -169,6 +175,45 @@ def test_a_model_directory_is_no_run(here, capsys):
     (here / "model" / "config.json").write_text(json.dumps({"t2t": "0.1.0", "model": {}}))
     assert cli.main(["train", "model"]) == 2
     assert "t2t train CONFIG --init model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "null", "[]", '{"experiment": 3}', '{"experiment": {"class": "t2t.x.Y"}}']
+)
+@pytest.mark.parametrize("command", ["train", "eval"])
+def test_a_damaged_config_of_a_run_is_named(here, capsys, command, content):
+    (here / "run").mkdir()
+    (here / "run" / "config.json").write_text(content)
+    assert cli.main([command, "run"]) == 2
+    assert "run/config.json" in capsys.readouterr().err
+
+
+def test_damaged_results_are_named(here, capsys):
+    task = here / "run" / "eval" / "task"
+    task.mkdir(parents=True)
+    (here / "run" / "metrics.jsonl").write_text("")
+    for content in ("{", "{}"):
+        (task / "4.json").write_text(content)
+        assert cli.main(["report", "run"]) == 2
+        assert "run/eval/task/4.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "300", "--output", "taken"], "taken holds config.json, no vocabulary alone"),
+        (["--size", "300", "--output", "text.txt"], "text.txt is a file"),
+        (["--size", "5", "--output", "new"], "size=5 must exceed"),
+        (["--size", "300", "--output", "new", "--max-lines", "0"], "--max-lines is 0"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_is_refused(here, capsys, arguments, message):
+    (here / "text.txt").write_text("some text\n")
+    (here / "taken").mkdir()
+    (here / "taken" / "config.json").write_text("{}")
+    assert cli.main(["vocab", "train", "--input", "text.txt", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (here / "new").exists()
 
 
 @pytest.mark.parametrize(

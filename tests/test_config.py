@@ -1,10 +1,12 @@
 """Configs: what they refuse, the trip to JSON and back, and differences in words."""
 
+import copy
 import dataclasses
 import json
 import typing
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -213,3 +215,45 @@ def test_recomputation_is_chosen_among_what_a_stack_offers():
 
     offered = [choice for choice in typing.get_args(Train.__annotations__["remat"]) if choice is not type(None)]
     assert typing.get_args(offered[0]) == stack.REMATS
+
+
+def changed_unseen(value, **changes):
+    """A copy with other fields; the type checker of the tests sees only what is constructed."""
+    changed = copy.copy(value)
+    for name, new in changes.items():
+        object.__setattr__(changed, name, new)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("train", {"steps": np.int64(4)}, r"train.steps is np.int64\(4\) \(int64\); it must be int"),
+        ("train", {"steps": 4.0}, r"train.steps is 4.0 \(float\); it must be int"),
+        ("train", {"steps": True}, "train.steps is True"),
+        ("train", {"steps": "4"}, "train.steps is '4'"),
+        ("train", {"dtype": "float16"}, "train.dtype is 'float16'"),
+        ("data", {"modules": ["tasks.a"]}, r"data.modules is \['tasks.a'\] \(list\); it must be tuple\[str, ...\]"),
+        ("data", {"modules": "tasks.a"}, "data.modules is 'tasks.a'"),
+        ("data", {"files": ("a", 3)}, r"data.files\[1\] is 3 \(int\); it must be str"),
+        ("data", {"lengths": {"inputs": 7.5}}, "data.lengths.inputs is 7.5"),
+        ("data", {"train": 3}, r"data.train is 3 \(int\); it must be str or dict"),
+        ("data", {"train": {"a": "1"}}, "data.train.a is '1'"),
+        ("data", {"train": {"a": float("nan")}}, "data.train.a is nan"),
+        ("model", {"scale": np.float64(0.5)}, r"model.scale is np.float64\(0.5\) .* it must be float or None"),
+        ("model", {"pattern": (Block(), Relative())}, r"model.pattern\[1\] is Relative\("),
+        ("model", {"pattern": (Block(position=Relative(buckets="x")),)}, r"model.pattern\[0\].position.buckets is 'x'"),
+    ],
+)
+def test_settings_of_another_type_are_named(experiment, part, change, message):
+    config_lib.check_types(experiment)
+    changed = changed_unseen(experiment, **{part: changed_unseen(getattr(experiment, part), **change)})
+    with pytest.raises(TypeError, match=message):
+        config_lib.check_types(changed)
+
+
+def test_a_part_of_another_class_is_named(experiment):
+    with pytest.raises(TypeError, match=r"mesh is \{'data': 1\} \(dict\); it must be Mesh"):
+        config_lib.check_types(changed_unseen(experiment, mesh={"data": 1}))
+    with pytest.raises(TypeError, match=r"seed is -1.5 .*; evaluate is None"):
+        config_lib.check_types(changed_unseen(experiment, seed=-1.5, evaluate=None))

@@ -62,6 +62,10 @@ def test_a_name_with_a_dot_is_no_suffix(here):
             "from t2t.config import Train\n\ndef get_config():\n    return Train(steps=0)\n",
             r"odd.py:4: train.steps is 0",
         ),
+        (
+            f"{CONFIG}\nmine = get_config()\nobject.__setattr__(mine, 'seed', 1.5)\nget_config = lambda: mine\n",
+            r"odd.py: seed is 1.5 \(float\); it must be int",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_run_says_where(here, text, message):

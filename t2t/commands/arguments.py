@@ -67,12 +67,20 @@ def _read_run(path: pathlib.Path) -> Source:
     file = path / "config.json"
     if not file.is_file():
         raise UsageError(f"{path} is no run directory: it has no config.json")
-    content = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON ({error}); restore it") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{file} holds {type(content).__name__} instead of an object {{...}}; restore it")
     if "experiment" not in content:
         raise UsageError(f"{path} holds a model, not a run: train a config from it with t2t train CONFIG --init {path}")
     finding.extend_path(path / "recipe")
     try:
         experiment = config_lib.from_json(content["experiment"])
+        if not isinstance(experiment, Experiment):
+            raise ValueError(f"its experiment is {experiment!r}")
+        config_lib.check_types(experiment)
     except (ValueError, TypeError) as error:
         raise UsageError(f"{file} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
     return Source(experiment=experiment, description=f"The run in {path}.", run=path)
@@ -103,6 +111,7 @@ def parse_settings(
             description=source.description,
             config=FLAGS,
         )
+        config_lib.check_types(settings.experiment)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     return settings.options, settings.experiment

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from t2t.commands import arguments as arguments_lib
+from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,12 @@ def run(arguments: Sequence[str]) -> int:
     output = pathlib.Path(options.output)
     arguments_lib.check_output(output, overwrite=options.overwrite)
     from t2t import opening
+    from t2t.hf import export
+
+    try:
+        export.check_directory(output)  # before the model is opened
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
     model = opening.open_lazily(options.model)
     model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)

@@ -9,6 +9,7 @@ import tyro
 
 from t2t.commands import arguments as arguments_lib
 from t2t.commands import lines as lines_lib
+from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,14 @@ def run(arguments: Sequence[str]) -> int:
     names = ("beams", "max_tokens", "min_tokens", "temperature", "top_k", "top_p", "length_penalty", "batch_size")
     how = {name: getattr(options, name) for name in names}
     import t2t
+    from t2t.decode import decoding
 
-    model = t2t.load(options.model)
-    with lines_lib.writer(options.output) as write:
+    try:  # before the model is loaded, which may take long
+        decoding.Decoding(eos_id=None, **{name: value for name, value in how.items() if name != "batch_size"})
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    with lines_lib.writer(options.output, source=options.input) as write:
+        model = t2t.load(options.model)
         batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
         for number, batch in enumerate(batches):
             generated = model.generate(batch, seed=_seed_of(number, seed=options.seed), **how)

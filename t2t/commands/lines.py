@@ -2,33 +2,40 @@
 
 import contextlib
 import gzip
+import io
 import json
 import pathlib
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO, TypeVar, cast
 
 from t2t.errors import UsageError
+
+Item = TypeVar("Item")
 
 
 def read_texts(path: str, *, field: str = "text") -> list[str]:
     """The texts of a file, or of standard input where `path` is "-": one a line, in .jsonl the column `field`.
 
     Raises:
-        UsageError: For a missing or empty file, and lines without that column.
+        UsageError: For a file that is missing, empty, damaged or not UTF-8, and lines without that column.
     """
-    if path == "-":
-        lines = sys.stdin.read().splitlines()
-    elif not pathlib.Path(path).is_file():
+    if path != "-" and not pathlib.Path(path).is_file():
         raise UsageError(f"there is no file {path} to read")
-    else:
-        opener = gzip.open if path.endswith(".gz") else open
-        with opener(path, "rt", encoding="utf-8") as stream:
-            lines = stream.read().splitlines()
+    name = "standard input" if path == "-" else path
+    try:
+        with _open(path) as stream:
+            # Lines end at line ends alone: str.splitlines would also cut at U+2028 and its like, which texts hold.
+            lines = [line.removesuffix("\n") for line in stream]
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 ({error}); convert it, for example with iconv") from error
+    except (OSError, EOFError, zlib.error) as error:  # gzip says EOFError of a file that was cut off
+        raise UsageError(f"{name} cannot be read to its end: {error}") from error
     if not lines:
-        raise UsageError(f"{'standard input' if path == '-' else path} has no lines")
+        raise UsageError(f"{name} has no lines")
     if not path.removesuffix(".gz").endswith(".jsonl"):
-        return lines
+        return [_checked(line, place=f"{name}:{number}") for number, line in enumerate(lines, start=1)]
     return [_column(line, field=field, place=f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 
@@ -40,22 +47,70 @@ def _column(line: str, *, field: str, place: str) -> str:
     if not isinstance(row, dict) or not isinstance(row.get(field), str):
         columns = ", ".join(row) if isinstance(row, dict) else "no columns"
         raise UsageError(f"{place} has no text in column {field}; it has {columns} (--field chooses)")
-    return row[field]
+    return _checked(row[field], place=place)
+
+
+def _checked(text: str, *, place: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise UsageError(f"{place} holds {half}, half of a surrogate pair: no character, and no UTF-8") from error
+    return text
 
 
 @contextlib.contextmanager
-def writer(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes one JSON line to the file, or to standard output where `path` is "-"."""
-    with contextlib.ExitStack() as stack:
-        if path == "-":
-            stream = sys.stdout
-        else:
-            pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-            stream = stack.enter_context(open(path, "w", encoding="utf-8"))
-        yield lambda row: print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
+def _open(path: str) -> Iterator[TextIO]:
+    if path == "-":
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # whatever the locale says
+        yield sys.stdin
+        return
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig") as stream:  # with or without a byte order mark
+        yield cast(TextIO, stream)
 
 
-def batches(texts: Sequence[str], *, size: int, label: str) -> Iterator[list[str]]:
+@contextlib.contextmanager
+def writer(path: str, *, source: str = "-") -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that writes one JSON line to the file, or to standard output where `path` is "-".
+
+    What the file held before stays until there is a first line to write.
+
+    Args:
+        path: of the file, whose folder is made.
+        source: of the texts, which must not be written over.
+
+    Raises:
+        UsageError: For a file that cannot be written, or is the source itself.
+    """
+    if path == "-":
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as JSON lines are, whatever the locale says
+        yield lambda row: print(json.dumps(row, ensure_ascii=False), flush=True)
+        return
+    file = pathlib.Path(path)
+    if file.exists() and source != "-" and file.samefile(source):
+        raise UsageError(f"--output {path} is the file that --input names: it would be lost")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        stream = file.open("a", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {path} cannot be written: {error}") from error
+    began = False
+
+    def write(row: dict[str, Any]) -> None:
+        nonlocal began
+        if not began and file.is_file():
+            stream.truncate(0)
+        began = True
+        print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
+
+    with stream:
+        yield write
+
+
+def batches(texts: Sequence[Item], *, size: int, label: str) -> Iterator[list[Item]]:
     """The texts, `size` at a time, with progress on standard error where a person watches it."""
     from rich.console import Console
     from rich.progress import track

@@ -5,7 +5,7 @@ import json
 import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -61,7 +61,7 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         steps = sorted(int(file.stem) for file in directory.glob("*.json") if file.stem.isdecimal())
         if not steps:
             continue
-        content = json.loads((directory / f"{steps[-1]}.json").read_text(encoding="utf-8"))
+        content = _read_result(directory / f"{steps[-1]}.json")
         metrics: Mapping[str, float | None] = content["metrics"]
         baseline: Mapping[str, float] = content["baseline"] or {}
         compared = [name for name in metrics if name in baseline]
@@ -75,6 +75,16 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
                 baseline=baseline.get(name),
                 examples=int(metrics.get("examples", 0)),
             )
+
+
+def _read_result(file: pathlib.Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON ({error}); delete it and evaluate again with t2t eval") from error
+    if not isinstance(content, dict) or not {"task", "split", "step", "metrics", "baseline"} <= set(content):
+        raise UsageError(f"{file} is not what t2t eval writes; delete it and evaluate again")
+    return content
 
 
 def _loss_row(run: pathlib.Path) -> tuple[str, ...]:

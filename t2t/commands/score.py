@@ -36,20 +36,29 @@ def run(arguments: Sequence[str]) -> int:
     """Load the model, score, write."""
     options = arguments_lib.parse(Score, arguments, command="score")
     texts = lines_lib.read_texts(options.input, field=options.field)
+    pairs = [_pair(text, place=f"line {number}") for number, text in enumerate(texts, start=1)]
     import t2t
+    from t2t.models.encoder_decoder import EncoderDecoderConfig
 
-    model = t2t.load(options.model)
-    with lines_lib.writer(options.output) as write:
-        for batch in lines_lib.batches(texts, size=options.batch_size, label="scoring"):
-            items = [_pair(text) for text in batch]
+    with lines_lib.writer(options.output, source=options.input) as write:
+        model = t2t.load(options.model)
+        single = next((number for number, pair in enumerate(pairs, start=1) if isinstance(pair, str)), None)
+        if single is not None and isinstance(model.config, EncoderDecoderConfig):
+            raise UsageError(
+                f"line {single} of {options.input} has no tab, and {options.model} scores a target given an input: "
+                "write INPUT, a tab, TARGET"
+            )
+        both = list(zip(texts, pairs, strict=True))
+        for batch in lines_lib.batches(both, size=options.batch_size, label="scoring"):
+            items = [pair for _, pair in batch]
             scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
-            for text, score in zip(batch, scores, strict=True):
+            for (text, _), score in zip(batch, scores, strict=True):
                 write({"input": text, "score": float(score)})
     return 0
 
 
-def _pair(text: str) -> str | tuple[str, str]:
+def _pair(text: str, *, place: str) -> str | tuple[str, str]:
     first, tab, second = text.partition("\t")
     if tab and "\t" in second:
-        raise UsageError(f"a line has more than one tab: {text!r}; write INPUT, one tab, TARGET")
+        raise UsageError(f"{place} has more than one tab: {text!r}; write INPUT, one tab, TARGET")
     return (first, second) if tab else text

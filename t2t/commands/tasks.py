@@ -1,7 +1,6 @@
 """`t2t tasks [NAME]`: the tasks that can be trained and evaluated, and examples of one as a model would see them."""
 
 import dataclasses
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -40,10 +39,10 @@ def run(arguments: Sequence[str]) -> int:
     finding.extend_path()
     modules = options.modules or finding.task_modules()
     finding.check_modules(modules)
-    for module in modules:
-        importlib.import_module(module)
     from t2t.data import examples as examples_lib
+    from t2t.train import tasks as tasks_lib
 
+    tasks_lib.import_modules(modules)
     if options.name is None:
         _list_all()
         return 0

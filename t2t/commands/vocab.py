@@ -11,6 +11,9 @@ import tyro
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
+FILES = ("vocabulary.json", "sentencepiece.model")
+"""What is written, and written over."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabTrain:
@@ -35,7 +38,7 @@ class VocabTrain:
     byte_fallback: bool = False
     """Spell characters outside the vocabulary as bytes (256 more ids)."""
     character_coverage: float = 0.9995
-    """Fraction in (0, 1] of the characters of the text that get an id of their own."""
+    """Fraction in [0.98, 1] of the characters of the text that get an id of their own."""
     max_lines: int = 2_000_000
     """Lines that are read at most, from the first."""
 
@@ -53,21 +56,27 @@ def run(arguments: Sequence[str]) -> int:
 def _train(options: VocabTrain) -> int:
     if bool(options.input) == (options.corpus is not None):
         raise UsageError("give either --input GLOB, your own files, or --corpus pydocs, the embedded text")
+    if options.max_lines < 1:
+        raise UsageError(f"--max-lines is {options.max_lines}; it must be positive")
+    output = pathlib.Path(options.output)
+    _check_output(output)
     from t2t import vocabulary as vocabulary_lib
 
-    lines = _read(options)
-    print(f"training a vocabulary of {options.size:,} ids on {len(lines):,} lines", flush=True)
-    began = time.monotonic()
-    trained = vocabulary_lib.train_sentencepiece(
-        lines,
-        size=options.size,
-        sentinels=options.sentinels,
-        mask=options.mask,
-        model_type=options.kind,
-        byte_fallback=options.byte_fallback,
-        character_coverage=options.character_coverage,
-    )
-    output = pathlib.Path(options.output)
+    try:
+        lines = _read(options)
+        print(f"training a vocabulary of {options.size:,} ids on {len(lines):,} lines", flush=True)
+        began = time.monotonic()
+        trained = vocabulary_lib.train_sentencepiece(
+            lines,
+            size=options.size,
+            sentinels=options.sentinels,
+            mask=options.mask,
+            model_type=options.kind,
+            byte_fallback=options.byte_fallback,
+            character_coverage=options.character_coverage,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     trained.save(output)
     sample = lines[:10_000]
     ids = sum(map(len, trained.encode_batch(sample)))
@@ -76,6 +85,15 @@ def _train(options: VocabTrain) -> int:
         f"{sum(map(len, sample)) / max(ids, 1):.2f} characters per token"
     )
     return 0
+
+
+def _check_output(output: pathlib.Path) -> None:
+    """Only a new or empty directory, or one of a vocabulary alone: a run or model would be read with the new one."""
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file; --output names a directory")
+    others = [] if not output.exists() else sorted({path.name for path in output.iterdir()} - set(FILES))
+    if others:
+        raise UsageError(f"{output} holds {', '.join(others[:3])}, no vocabulary alone: give another --output")
 
 
 def _read(options: VocabTrain) -> list[str]:

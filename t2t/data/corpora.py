@@ -174,7 +174,16 @@ def _read_records(path: pathlib.Path, fields: Sequence[str]) -> Iterator[dict[st
                 raise CorpusError(f"{path}, {number}: no field '{field}'; there is {_listed(record)}.")
             if not isinstance(record[field], str):
                 raise CorpusError(f"{path}, {number}: field '{field}' is {record[field]!r}, not a text.")
+            _check_characters(record[field], f"{path}, {number}: field '{field}'")
         yield {field: record[field] for field in fields}
+
+
+def _check_characters(text: str, place: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:  # JSON's escapes can spell what UTF-8 cannot
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise CorpusError(f"{place} holds {half}, half of a surrogate pair: no character, and no UTF-8.") from error
 
 
 def _listed(fields: Iterable[Any]) -> str:
@@ -186,7 +195,7 @@ def _read_json(path: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if line.strip():
             try:
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (json.JSONDecodeError, RecursionError) as error:
                 raise CorpusError(f"{path}, line {number}: not JSON ({error}).") from error
             if not isinstance(record, dict):
                 raise CorpusError(f"{path}, line {number}: {type(record).__name__} instead of an object {{...}}.")

@@ -1,6 +1,7 @@
 """How the next token is chosen and when a text ends: the settings of generation."""
 
 import dataclasses
+import math
 
 import jax.numpy as jnp
 from jax import Array
@@ -31,8 +32,10 @@ class Decoding:
             raise ValueError(f"max_tokens={self.max_tokens}: give at least 1")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise ValueError(f"min_tokens={self.min_tokens}: give 0 to max_tokens={self.max_tokens}")
-        if self.temperature < 0:
+        if not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature={self.temperature}: give 0 (greedy) or a positive number")
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f"length_penalty={self.length_penalty}: give a finite exponent, 0 for no penalty")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k={self.top_k}: give at least 1, or None for all tokens")
         if self.top_p is not None and not 0 < self.top_p <= 1:

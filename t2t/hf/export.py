@@ -65,7 +65,8 @@ def export(
 
     Raises:
         InexpressibleError: no class of transformers computes what this model does; says why.
-        ValueError: a vocabulary that is larger than the embedding, or settings that do not go together.
+        ValueError: a vocabulary that is larger than the embedding, settings that do not go together, or a directory
+          that holds a run, checkpoint or model of t2t.
     """
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
@@ -84,6 +85,7 @@ def export(
     tensors = _tensors(families.bindings(family, config), params) + _zeros(family.zeros(config))
 
     directory = Path(directory)
+    check_directory(directory)
     directory.mkdir(parents=True, exist_ok=True)
     written = files.write(directory, tensors, dtype=dtype, max_shard_bytes=max_shard_bytes)
     texts = {"config.json": json.dumps(config_json, indent=2, sort_keys=True) + "\n"}
@@ -169,6 +171,20 @@ def _special_ids(
     # Attributes whose absence means transformers' own numbers.
     others = {"bos_token_id": vocabulary.bos_id, "forced_eos_token_id": vocabulary.eos_id}
     return {**{name: others[name] for name in others if name in (published or {})}, **ids}
+
+
+def check_directory(directory: Path) -> None:
+    """Refuses to write over the config.json of a run, a checkpoint or a model of t2t, which could not be read again.
+
+    Raises:
+        ValueError: the directory holds one.
+    """
+    file = directory / "config.json"
+    if file.is_file() and b'"model_type"' not in file.read_bytes():
+        raise ValueError(
+            f"{directory} holds something else than an export (see its config.json), which an export would destroy: "
+            "choose another directory"
+        )
 
 
 def _config_json(

@@ -18,6 +18,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from t2t.hf import torch_files
+
 ARRAY = 1
 """Flax's extension type of arrays: [shape, name of the dtype, bytes]."""
 
@@ -43,6 +45,11 @@ class StoredTensor:
     def shape(self) -> tuple[int, ...]:
         """Shape as PyTorch has it."""
         return self.flax_shape[::-1] if self.transposed else self.flax_shape
+
+    @property
+    def code(self) -> str:
+        """The type it is stored in, as safetensors names it."""
+        return torch_files.code_of(self.dtype)
 
     def read(self) -> np.ndarray:
         """The array as PyTorch has it."""

@@ -144,7 +144,13 @@ def read_config(directory: Path) -> dict[str, Any]:
     path = directory / "config.json"
     if not path.exists():
         raise FileNotFoundError(f"{directory} is no Hugging Face directory: it has no config.json")
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
+    return content
 
 
 def start_id(directory: Path, config: Any) -> int | None:
@@ -203,9 +209,15 @@ class _Accounts:
         self.fresh: set[str] = set()
 
     def _compare(self, binding: table.Binding, held: list[str]) -> None:
-        """Note a shape that differs, and copies of a shared tensor that are not copies."""
+        """Note a shape or type that cannot be, and copies of a shared tensor that are not copies."""
         if self._reader.shape(held[0]) != binding.shape:
             self.wrong.append(f"{held[0]} has shape {self._reader.shape(held[0])}, config.json means {binding.shape}")
+            return
+        if self._reader.code(held[0]) not in tensors.READABLE:
+            readable = ", ".join(sorted(tensors.READABLE))
+            self.wrong.append(
+                f"{held[0]} is stored as {self._reader.code(held[0])}; parameters are read from {readable}"
+            )
             return
         copies = () if binding.copies_may_differ else held[1:]
         first = self._reader(held[0]) if copies else None

@@ -25,6 +25,10 @@ class Stored(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Its shape, without reading it."""
 
+    @property
+    def code(self) -> str:
+        """The type it is stored in, as safetensors names it."""
+
     def read(self) -> np.ndarray:
         """The tensor, in the type it is stored in."""
 
@@ -40,6 +44,10 @@ class Format:
     def index(self) -> str:
         """Name of the file that says which shard holds which tensor."""
         return f"{self.single}.index.json"
+
+
+READABLE = frozenset({"F64", "F32", "F16", "BF16"})
+"""The types that parameters are read from; integers are quantised weights, which mean nothing without their scales."""
 
 
 class TensorReader:
@@ -65,6 +73,10 @@ class TensorReader:
         """Shape of a tensor, without reading it."""
         return self._stored[name].shape
 
+    def code(self, name: str) -> str:
+        """The type a tensor is stored in, as safetensors names it: F32, BF16, I8, ..."""
+        return self._stored[name].code
+
     def __call__(self, name: str) -> np.ndarray:
         """A tensor in the type it is stored in."""
         return self._stored[name].read()
@@ -86,20 +98,20 @@ def _open(directory: Path) -> dict[str, Stored]:
 def _open_shards(directory: Path, kind: Format) -> dict[str, Stored]:
     index = directory / kind.index
     try:
-        shards: dict[str, str] = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{index} is no index of shards (it needs a JSON object with weight_map): {error}") from error
+        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        odd = [shard for shard in shards.values() if not isinstance(shard, str) or Path(shard).name != shard]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{index} is no index of shards, an object with a weight_map: {error}") from error
+    if odd:
+        raise ValueError(f"{index} names {odd[0]!r}, which is no name of a file beside it")
     names = sorted(set(shards.values()))
-    outside = [name for name in names if Path(name).name != name]
-    if outside:
-        raise ValueError(f"{index} names files outside its directory, which are not read: {', '.join(outside)}")
     absent = [name for name in names if not (directory / name).exists()]
     if absent:
         raise FileNotFoundError(f"{index} names shards that are missing: {', '.join(absent)}")
     opened = {name: kind.open(directory / name) for name in names}
     lacking = sorted(name for name, shard in shards.items() if name not in opened[shard])
     if lacking:
-        raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lacking)}")
+        raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lacking[:5])}")
     return {name: opened[shard][name] for name, shard in shards.items()}
 
 
@@ -112,6 +124,10 @@ class _SafeTensor:
     def shape(self) -> tuple[int, ...]:
         return tuple(self.file.get_slice(self.name).get_shape())
 
+    @property
+    def code(self) -> str:
+        return self.file.get_slice(self.name).get_dtype()
+
     def read(self) -> np.ndarray:
         return self.file.get_tensor(self.name)
 
@@ -119,8 +135,8 @@ class _SafeTensor:
 def _open_safetensors(path: Path) -> dict[str, Stored]:
     try:
         file = safetensors.safe_open(str(path), framework="numpy")
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is damaged or no safetensors file ({error}): copy it again") from error
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as safetensors: {error}; copy or download it again") from error
     return {name: _SafeTensor(file, name) for name in file.keys()}
 
 

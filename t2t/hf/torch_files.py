@@ -35,6 +35,15 @@ DTYPES: Mapping[str, np.dtype] = {
 }
 
 
+def code_of(dtype: np.dtype) -> str:
+    """The name that safetensors gives a type.
+
+    >>> code_of(np.dtype("float16")), code_of(np.dtype("int8"))
+    ('F16', 'I8')
+    """
+    return "BF16" if dtype == ml_dtypes.bfloat16 else f"{dtype.kind.upper()}{8 * dtype.itemsize}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Storage:
     """A row of numbers in a file, which `places` tells by key."""
@@ -60,6 +69,11 @@ class StoredTensor:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+    @property
+    def code(self) -> str:
+        """The type it is stored in, as safetensors names it."""
+        return code_of(self.storage.dtype)
 
     def read(self) -> np.ndarray:
         """The tensor, in the type it is stored in."""

@@ -18,6 +18,7 @@ from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.objectives import base
 from t2t.train import state as state_lib
 from t2t.vocabulary import Vocabulary
 
@@ -48,6 +49,7 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
     Raises:
         UsageError: sizes that do not go together: batch and devices, vocabulary and embedding.
     """
+    check_kinds(experiment)
     check_vocabulary(experiment, vocabulary)
     models = {
         "model": Network(experiment.model, dtype=compute_dtype(experiment.train.dtype), remat=experiment.train.remat)
@@ -134,6 +136,26 @@ def start_id(vocabulary: Vocabulary) -> int:
     if vocabulary.start_id is None:
         raise UsageError(f"{vocabulary!r} has no bos, pad or eos token for a decoder to start with")
     return vocabulary.start_id
+
+
+def check_kinds(experiment: Experiment) -> None:
+    """Refuses a model, objective or optimizer that is something else: a config's fields take any class.
+
+    Raises:
+        UsageError: with what is possible.
+    """
+    for field, is_one, possible in (
+        (
+            "model",
+            isinstance(experiment.model, EncoderConfig | DecoderConfig | EncoderDecoderConfig),
+            "an EncoderConfig, a DecoderConfig or an EncoderDecoderConfig, such as those of t2t.families",
+        ),
+        ("objective", isinstance(experiment.objective, base.Objective), "an objective of t2t.objectives"),
+        ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor or AdamW of t2t.train.optimizer"),
+    ):
+        given = getattr(experiment, field)
+        if not is_one or isinstance(given, type):
+            raise UsageError(f"{field} is {given!r}; it must be {possible}")
 
 
 def check_vocabulary(experiment: Experiment, vocabulary: Vocabulary) -> None:

@@ -123,15 +123,7 @@ class Evaluator:
         tokens = self._generate(params, held_out.name, [list(map(int, row["inputs"])) for row in rows])
         generated = [vocabulary.decode(row) for row in tokens]
         targets = [row.get("targets_pretokenized", vocabulary.decode(row["targets"])) for row in rows]
-        right = [
-            task.postprocess_fn(text, example=row, is_target=True) for text, row in zip(targets, rows, strict=True)
-        ]
-        ours = [
-            task.postprocess_fn(text, example=row, is_target=False) for text, row in zip(generated, rows, strict=True)
-        ]
-        values: dict[str, float] = {}
-        for metric in task.predict_metric_fns:
-            values |= {name: float(value) for name, value in metric(right, ours).items()}
+        values = _measure(task, rows, targets, generated)
         inputs = [row.get("inputs_pretokenized", vocabulary.decode(row["inputs"])) for row in rows]
         texts = [
             {"input": text, "prediction": prediction, "target": target}
@@ -198,6 +190,31 @@ class Evaluator:
         self._on_progress(doing)
         if self._should_stop():
             raise StoppedError(doing)
+
+
+def _measure(
+    task: examples.Task, rows: list[dict[str, Any]], targets: list[str], generated: list[str]
+) -> dict[str, float]:
+    """The task's own metrics.
+
+    Raises:
+        ValueError: its functions fail, or give something else than numbers by name; says which.
+    """
+    values: dict[str, float] = {}
+    doing = "the postprocessing"
+    try:
+        right = [
+            task.postprocess_fn(text, example=row, is_target=True) for text, row in zip(targets, rows, strict=True)
+        ]
+        ours = [
+            task.postprocess_fn(text, example=row, is_target=False) for text, row in zip(generated, rows, strict=True)
+        ]
+        for metric in task.predict_metric_fns:
+            doing = f"the metric function {metric.__name__}"
+            values |= {name: float(value) for name, value in metric(right, ours).items()}
+    except Exception as error:  # the code of a user may raise anything
+        raise ValueError(f"{doing} of the task {task.name} failed: {type(error).__name__}: {error}") from error
+    return values
 
 
 def baseline(experiment: Experiment, task: str, split: str) -> dict[str, float] | None:

@@ -58,7 +58,12 @@ def open_source(path: str | Path) -> Source:
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
     if (path / checkpoint.STATE).is_dir():
         return _open_checkpoint(path)
-    content = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON ({error}); restore it") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{file} holds {type(content).__name__} instead of an object {{...}}; restore it")
     if "experiment" in content:
         return _open_run(path)
     if "t2t" in content:

@@ -88,7 +88,10 @@ class RunDirectory:
         content = self.read()
         if content is None or not has_checkpoint:
             return
-        before = config_lib.from_json(content["experiment"])
+        try:
+            before = config_lib.from_json(content["experiment"])
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{self.config} cannot be read: {error}; restore it, or give another --workdir") from error
         lines = config_lib.difference(before, experiment, ignore=config_lib.RESUMABLE)
         if lines:
             raise UsageError(

@@ -1,7 +1,9 @@
 """The tasks of a run: registered by the modules of its config, read from its own files where it names some."""
 
 import importlib
+import importlib.util
 import logging
+import traceback
 from collections.abc import Mapping, Sequence
 
 from t2t.config import Experiment
@@ -21,11 +23,28 @@ def register(experiment: Experiment) -> None:
     Raises:
         UsageError: a module of `data.modules` cannot be imported.
     """
-    for name in experiment.data.modules:
+    import_modules(experiment.data.modules)
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Imports modules of tasks.
+
+    Raises:
+        UsageError: what the code of a module raises, with the line in which it does.
+    """
+    for name in names:
         try:
             importlib.import_module(name)
-        except ImportError as error:
-            raise UsageError(f"the task module {name} of data.modules cannot be imported: {error}") from error
+        except OSError:  # a file that cannot be read now
+            raise
+        except Exception as error:  # the code of a user may raise anything
+            here = importlib.util.find_spec(name)
+            file = None if here is None else here.origin
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+            place = f" ({file}:{lines[-1]})" if lines else ""
+            raise UsageError(
+                f"the task module {name}{place} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
 
 
 def to_train(experiment: Experiment) -> Spec:

@@ -53,15 +53,27 @@ class MetricsWriter:
 
 
 def read(metrics: Path) -> list[dict[str, Any]]:
-    """The records of a metrics.jsonl; a last line that was cut short by a kill is left out."""
+    """The records of a metrics.jsonl; a last line that was cut short by a kill is left out.
+
+    Raises:
+        ValueError: a line before the last is no record: the file was changed by something else.
+    """
     if not metrics.exists():
         return []
+    lines = metrics.read_bytes().splitlines()
     records = []
-    for line in metrics.read_text(encoding="utf-8").splitlines():
+    for number, line in enumerate(lines, start=1):
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            record = json.loads(line)
+            if not {"step", "split", "task"} <= set(record):
+                raise ValueError("no step, split and task")
+        except (ValueError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise ValueError(
+                f"{metrics}, line {number} is no record of metrics ({error}): mend or delete it"
+            ) from error
+        records.append(record)
     return records
 
 

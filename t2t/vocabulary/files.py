@@ -62,6 +62,13 @@ def _load_own(directory: Path) -> base.Vocabulary:
 
 
 def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
+    try:
+        return _read_file(path, sentinels)
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise ValueError(f"{path} cannot be read as a vocabulary: {error}") from error
+
+
+def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
     names = _special_names(path.parent)
     if path.name == base.CONFIG_FILE:
         return _load_own(path.parent)

@@ -30,7 +30,10 @@ class TokenizerVocabulary(base.Vocabulary):
         self.names = {role: name for role, name in (names or {}).items() if name}
         if unknown := set(self.names) - set(base.ROLE_NAMES):
             raise ValueError(f"names has roles {sorted(unknown)}; possible are {sorted(base.ROLE_NAMES)}")
-        self._tokenizer = tokenizers.Tokenizer.from_str(definition)
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(definition)
+        except Exception as error:  # the library raises nothing more precise
+            raise ValueError(f"the tokenizers library cannot read the definition: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._ids = self._tokenizer.get_vocab(with_added_tokens=True)

@@ -10,6 +10,9 @@ from t2t.vocabulary import sentencepiece_model
 NUM_THREADS = 4
 """Fixed, because SentencePiece sums expectations per thread: another number gives slightly other scores."""
 
+MIN_COVERAGE = 0.98
+"""The least character_coverage that SentencePiece accepts."""
+
 
 def train_sentencepiece(
     lines: Iterable[str],
@@ -30,13 +33,20 @@ def train_sentencepiece(
         mask: whether there is a mask token (the id below the sentinels).
         model_type: unigram language model (as T5) or byte-pair encoding.
         byte_fallback: spell characters outside the vocabulary as bytes (256 more ids) instead of unk.
-        character_coverage: fraction in (0, 1] of the characters of the text that get an id of their own.
+        character_coverage: fraction in [0.98, 1] (SentencePiece's bounds) of the characters of the text that get an id
+            of their own.
 
     Raises:
         ValueError: the text is empty, or holds too little or too much for `size`; the message says what is possible.
     """
     import sentencepiece
 
+    if sentinels < 0:
+        raise ValueError(f"sentinels={sentinels}: give 0 or more")
+    if not MIN_COVERAGE <= character_coverage <= 1:
+        raise ValueError(f"character_coverage={character_coverage}: give a fraction in [{MIN_COVERAGE}, 1]")
+    if size >= 2**31:
+        raise ValueError(f"size={size}: ids are 32-bit integers")
     extras = sentinels + mask
     if size <= extras + 3:
         raise ValueError(f"size={size} must exceed the {extras} sentinels and mask and the 3 ids pad, eos, unk")

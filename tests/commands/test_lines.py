@@ -56,3 +56,43 @@ def test_batches_keep_the_order():
     assert list(lines.batches(["a", "b", "c"], size=2, label="x")) == [["a", "b"], ["c"]]
     with pytest.raises(UsageError, match="--batch-size is 0"):
         list(lines.batches(["a"], size=0, label="x"))
+
+
+def test_lines_end_at_line_ends_alone(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_bytes("\ufeffone\u2028still one\x0b\x85\r\n\ntwo".encode())
+    assert lines.read_texts(str(path)) == ["one\u2028still one\x0b\x85", "", "two"]
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "a\u2028b"}, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert lines.read_texts(str(path)) == ["a\u2028b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("in.txt", b"caf\xe9\n", r"in\.txt is not UTF-8 .*iconv"),
+        ("in.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"in\.jsonl:2 holds \\ud800"),
+        ("in.txt.gz", gzip.compress(b"one\n" * 99)[:-9], r"in\.txt\.gz cannot be read to its end"),
+        ("in.txt.gz", b"one\n", r"in\.txt\.gz cannot be read to its end: Not a gzipped file"),
+    ],
+)
+def test_damaged_input_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        lines.read_texts(str(tmp_path / name))
+
+
+def test_what_a_file_held_stays_until_there_is_something_to_write(tmp_path):
+    path = tmp_path / "out.jsonl"
+    path.write_text("precious\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no model"), lines.writer(str(path)):
+        raise ValueError("no model")
+    assert path.read_text(encoding="utf-8") == "precious\n"
+    with lines.writer(str(path)) as write:
+        write({"a": 1})
+        write({"a": 2})
+    assert path.read_text(encoding="utf-8") == '{"a": 1}\n{"a": 2}\n'
+    with pytest.raises(UsageError, match="it would be lost"), lines.writer(str(path), source=str(path)):
+        pass
+    with pytest.raises(UsageError, match="cannot be written"), lines.writer(str(tmp_path)):
+        pass

@@ -153,6 +153,8 @@ def test_damaged_archives_are_named(folder):
     ("name", "content", "message"),
     [
         ("a.jsonl", '{"text": "x"}\n{"text": ', "a.jsonl, line 2: not JSON"),
+        ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: not JSON"),
+        ("a.jsonl", '{"text": "\\ud800"}', r"a.jsonl, line 1: field 'text' holds \\ud800, half of a surrogate pair"),
         ("a.jsonl", '["x"]', "a.jsonl, line 1: list instead of an object"),
         ("a.jsonl", '{"body": "x", "n": 1}', "a.jsonl, line 1: no field 'text'; there is 'body', 'n'"),
         ("a.jsonl", '{"text": null}', "a.jsonl, line 1: field 'text' is None, not a text"),

@@ -241,3 +241,10 @@ def test_export_needs_neither_torch_nor_transformers(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_run_is_not_written_over(tmp_path):
+    (tmp_path / "config.json").write_text('{"t2t": "0.1.0", "experiment": {}}')
+    with pytest.raises(ValueError, match="something else than an export"):
+        export.export(tmp_path, config=tiny.GPT2, params=tiny.params(tiny.GPT2))
+    assert "experiment" in (tmp_path / "config.json").read_text()

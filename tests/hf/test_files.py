@@ -86,3 +86,30 @@ def test_missing_files_are_explained(tmp_path):
     (tmp_path / files.INDEX).write_text(json.dumps({"weight_map": {"a": "gone.safetensors"}}))
     with pytest.raises(FileNotFoundError, match="gone.safetensors"):
         TensorReader(tmp_path)
+
+
+def test_damaged_files_are_named(tmp_path):
+    files.write(tmp_path, tensors(ARRAYS), dtype="float32", max_shard_bytes=10**9)
+    whole = (tmp_path / files.SINGLE).read_bytes()
+    (tmp_path / files.SINGLE).write_bytes(whole[:-10])
+    with pytest.raises(ValueError, match=f"{files.SINGLE} cannot be read as safetensors"):
+        TensorReader(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ("{", "no index of shards"),
+        ("{}", "no index of shards"),
+        ('{"weight_map": ["a"]}', "no index of shards"),
+        ('{"weight_map": {"a": 3}}', "names 3"),
+        ('{"weight_map": {"a": "../part.safetensors"}}', "no name of a file beside it"),
+        ('{"weight_map": {"a": "/part.safetensors"}}', "no name of a file beside it"),
+        ('{"weight_map": {"a": "part.safetensors", "z": "part.safetensors"}}', "their shards do not hold: z"),
+    ],
+)
+def test_an_index_that_cannot_be_is_refused(tmp_path, index, message):
+    files.write_file(tmp_path / "part.safetensors", tensors(ARRAYS), dtype="float32")
+    (tmp_path / files.INDEX).write_text(index)
+    with pytest.raises(ValueError, match=message):
+        TensorReader(tmp_path)

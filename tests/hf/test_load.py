@@ -241,3 +241,21 @@ def test_config_json_may_omit_defaults(exported, tmp_path):
         del config[name]
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert load.open_directory(tmp_path).config == tiny.T5
+
+
+def test_quantised_weights_are_refused(exported, tmp_path):
+    """Integers without their scales would be read as parameters of some hundred."""
+
+    def change(tensors):
+        return {name: (tensor * 100).astype(np.int8) if "ln_f" in name else tensor for name, tensor in tensors.items()}
+
+    rewrite(exported["gpt2"], tmp_path, change)
+    with pytest.raises(ValueError, match=r"ln_f.bias is stored as I8; parameters are read from BF16, F16, F32, F64"):
+        load.open_directory(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "message"), [("{", "config.json is not JSON"), ("[]", "config.json holds list")])
+def test_a_damaged_config_is_named(tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load.open_directory(tmp_path)

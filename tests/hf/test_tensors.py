@@ -120,12 +120,3 @@ def test_parameters_of_flax(tmp_path, monkeypatch, chunk_bytes):
         (tmp_path / "flax_model.msgpack").write_bytes(content[:length])
         with pytest.raises(ValueError, match="no file of Flax|empty file"):
             flax_files.open_file(tmp_path / "flax_model.msgpack")
-
-
-def test_an_index_names_files_of_its_own_directory(tmp_path):
-    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../a.safetensors"}}')
-    with pytest.raises(ValueError, match=r"files outside its directory, which are not read: \.\./a"):
-        TensorReader(tmp_path)
-    (tmp_path / "model.safetensors.index.json").write_text("[]")
-    with pytest.raises(ValueError, match="no index of shards"):
-        TensorReader(tmp_path)

@@ -1,5 +1,7 @@
 """The pieces of a run: shapes with shardings that allocate nothing, converters by architecture, sizes that agree."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,7 +9,9 @@ import pytest
 from t2t.data import features
 from t2t.errors import UsageError
 from t2t.models import base
+from t2t.objectives.language_modeling import LanguageModeling
 from t2t.train import build
+from t2t.train.schedules import Constant
 from t2t.vocabulary import ByteVocabulary
 from tests.models import tiny
 from tests.train import tiny_run
@@ -50,6 +54,21 @@ def test_sizes_that_do_not_go_together_are_refused():
         build.build(tiny_run.experiment(data={"batch_size": 6}), ByteVocabulary())
     with pytest.raises(UsageError, match="mesh"):
         build.build(tiny_run.experiment(mesh={"data": 3}), ByteVocabulary())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "possible"),
+    [
+        ("model", None, "an EncoderConfig"),
+        ("objective", None, "an objective of t2t.objectives"),
+        ("objective", LanguageModeling, "an objective of t2t.objectives"),
+        ("optimizer", Constant(peak=1e-2), "Adafactor or AdamW"),
+    ],
+)
+def test_parts_of_another_kind_are_refused(field, value, possible):
+    experiment = dataclasses.replace(tiny_run.experiment(), **{field: value})
+    with pytest.raises(UsageError, match=f"{field} is .*; it must be {possible}"):
+        build.build(experiment, ByteVocabulary())
 
 
 def test_activations_are_float32_on_a_cpu_unless_asked_for():

@@ -88,3 +88,35 @@ def test_it_stops_when_asked_to():
     with pytest.raises(evaluate.StoppedError):
         evaluator(jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape), pieces.state.params), 1)
     assert len(asked) == 2
+
+
+def fail(targets, predictions):
+    raise KeyError("x")
+
+
+def words(targets, predictions):
+    return {"a": "high"}
+
+
+def bare(targets, predictions):
+    return 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"postprocess_fn": lambda text, **_: text[99]},
+            "the postprocessing of the task tiny_first failed: IndexError",
+        ),
+        ({"metric_fns": [fail]}, "the metric function fail of the task tiny_first failed: KeyError: 'x'"),
+        ({"metric_fns": [words]}, "the metric function words of the task tiny_first failed: ValueError"),
+        ({"metric_fns": [bare]}, "the metric function bare of the task tiny_first failed: AttributeError"),
+    ],
+)
+def test_functions_of_a_task_that_fail_are_named(change, message):
+    experiment = tiny_run.experiment(evaluate={"tasks": ("tiny_first",)})
+    tasks.register(experiment)
+    task = tasks.to_evaluate(experiment)["tiny_first"].replace(**change)
+    with pytest.raises(ValueError, match=message):
+        evaluate._measure(task, [{}], ["a"], ["b"])

@@ -22,6 +22,20 @@ def test_a_module_that_cannot_be_imported_is_named():
         tasks.register(tiny_run.experiment(data={"modules": ("tasks.nowhere",)}))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\ndef f(:\n", "SyntaxError"),
+        ("x = 1\nraise KeyError(3)\n", r"module_at_fault.py:2\) cannot be imported: KeyError: 3"),
+    ],
+)
+def test_what_a_module_raises_is_told_with_its_line(tmp_path, monkeypatch, text, message):
+    (tmp_path / "module_at_fault.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match=f"the task module module_at_fault.*{message}"):
+        tasks.import_modules(["module_at_fault"])
+
+
 def test_an_unknown_task_is_refused_with_a_suggestion():
     with pytest.raises(UsageError, match="tiny_span_corruption"):
         tasks.to_evaluate(tiny_run.experiment(evaluate={"tasks": ("tiny_span_corupt",)}))

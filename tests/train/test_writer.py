@@ -67,3 +67,14 @@ def test_tensorboard_reads_the_events_and_forgets_what_came_after_a_resume(tmp_p
     found = {(e.step, v.tag): v.simple_value for e in events(tmp_path) for v in e.summary.value}
     assert found == {(1, "train/loss"): 1.0, (2, "train/loss"): 0.5, (2, "other/accuracy"): 50.0}
     assert [e.step for e in events(tmp_path) if e.HasField("session_log")] == [1]
+
+
+def test_a_line_that_is_no_record_is_named(tmp_path):
+    metrics = tmp_path / "metrics.jsonl"
+    record = b'{"step": 1, "split": "train", "task": "a"}\n'
+    for cut_short in (b'{"step": 2, "spl', b"5", b"\xff", b'{"step": 2}'):
+        metrics.write_bytes(record + cut_short)
+        assert [found["step"] for found in writer.read(metrics)] == [1]
+        metrics.write_bytes(record + cut_short + b"\n" + record)
+        with pytest.raises(ValueError, match=r"metrics.jsonl, line 2 is no record"):
+            writer.read(metrics)

@@ -120,3 +120,19 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("no vocabulary")
     with pytest.raises(ValueError, match="no token for unknown words"):
         vocabularies.Vocabulary.load(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vocabulary.json", "{"),
+        ("vocabulary.json", '{"kind": "bytes", "sentinles": 3}'),
+        ("tokenizer.json", "{"),
+        ("tokenizer.json", "{}"),
+        ("spiece.model", "no model"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=f"{tmp_path / name} cannot be read as a vocabulary: "):
+        vocabularies.Vocabulary.load(tmp_path)

@@ -82,3 +82,17 @@ def test_no_text_is_refused():
 def test_training_is_silent(capfd):
     vocabularies.train_sentencepiece(LINES[:300], size=250)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sentinels": -5}, "sentinels=-5"),
+        ({"character_coverage": 0.5}, r"character_coverage=0.5: give a fraction in \[0.98, 1\]"),
+        ({"character_coverage": float("nan")}, "character_coverage=nan"),
+        ({"size": 10**11}, "size=100000000000"),
+    ],
+)
+def test_settings_that_sentencepiece_does_not_have_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        vocabularies.train_sentencepiece(["some text"], **{"size": 200, **settings})
