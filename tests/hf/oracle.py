@@ -76,21 +76,26 @@ NAMES = {
 """Names of our outputs -> transformers' names, of which a model has one or none."""
 
 
-def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What transformers computes, as torch tensors, by the names of t2t's Output."""
+def inputs(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A batch by transformers' names, as torch tensors."""
     import torch
 
     given = {name: torch.tensor(array, dtype=torch.long) for name, array in arrays.items()}
     side = "decoder" if case.side == "decoder" else "encoder"
-    inputs = {"input_ids": given[f"{side}_input_tokens"], "attention_mask": given[f"{side}_segment_ids"]}
+    named = {"input_ids": given[f"{side}_input_tokens"], "attention_mask": given[f"{side}_segment_ids"]}
     if case.num_types:
-        inputs["token_type_ids"] = given[f"{side}_token_types"]
+        named["token_type_ids"] = given[f"{side}_token_types"]
     if case.side == "both":
-        inputs |= {
+        named |= {
             "decoder_input_ids": given["decoder_input_tokens"],
             "decoder_attention_mask": given["decoder_segment_ids"],
         }
-    result = model(**inputs, output_hidden_states=True, return_dict=True)
+    return named
+
+
+def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What transformers computes, as torch tensors, by the names of t2t's Output."""
+    result = model(**inputs(case, arrays), output_hidden_states=True, return_dict=True)
     found = {}
     for ours, theirs in NAMES.items():
         value = next((result[name] for name in theirs if result.get(name) is not None), None)
