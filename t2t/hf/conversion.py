@@ -15,7 +15,8 @@ Three things are in the way of a SentencePiece model:
 Differs: a letter with several accents in an order that is not canonical may get other ids, and so may characters that
 are younger than the map (only the first 32 exceptions are carried past NFKC). Scores that
 are no multiples of 1/256 may break ties between equally good segmentations ("####") in another way, because the library
-adds them in double precision and SentencePiece in single; our own vocabularies have only such scores.
+adds them in double precision and SentencePiece in single; our own vocabularies have only such scores. A text that
+begins with two grave accents, which an uncased vocabulary reads as a quotation mark, has no space before it.
 """
 
 import base64
@@ -45,8 +46,13 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
     kinds = type(proto.pieces[0])
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):
         raise ValueError("the SentencePiece model has unused pieces, which the tokenizers library cannot leave out")
+    unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
     scores = {piece.piece: piece.score for piece in proto.pieces}
     special = {p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL, kinds.USER_DEFINED)}
+    if unigram:
+        whole = _whole_pieces(proto, vocabulary)
+        special -= set(whole)
+        scores |= whole
     added, vocab = [], []
     for token, piece in enumerate(vocabulary.pieces()):
         is_special = piece in special or piece not in scores
@@ -54,7 +60,6 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
         vocab.append((name, scores.get(piece, 0.0)))
         if is_special:
             added.append(added_token(token, name, takes_space=name != piece))
-    unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
     if not unigram and proto.trainer_spec.model_type != proto.trainer_spec.BPE:
         raise ValueError("only unigram and BPE models of SentencePiece have a counterpart in the tokenizers library")
     fallback = proto.trainer_spec.byte_fallback
@@ -69,10 +74,29 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
     return definition(
         model,
         added,
-        normalizer={"type": "Sequence", "normalizers": _normalizers(proto.normalizer_spec, scores)},
+        normalizer={
+            "type": "Sequence",
+            "normalizers": [
+                *(_uncasing() if vocabulary.uncased else []),
+                *_normalizers(proto.normalizer_spec, scores),
+            ],
+        },
         splitter=metaspace,
         decoder={"type": "Sequence", "decoders": [*decoders, metaspace]} if decoders else metaspace,
     )
+
+
+def _whole_pieces(proto: Any, vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, float]:
+    """Pieces that are text and are never divided (ALBERT's punctuation), with the scores SentencePiece gives them.
+
+    Reference: `unigram_model.cc`, where the score of a user-defined piece is its length times the best score, less 0.1.
+    """
+    kinds = type(proto.pieces[0])
+    roles = (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.mask_id)
+    named = {piece for token, piece in enumerate(vocabulary.pieces()) if token in {*roles, *vocabulary.sentinels}}
+    best = max(piece.score for piece in proto.pieces if piece.type == kinds.NORMAL)
+    pieces = [p.piece for p in proto.pieces if p.type == kinds.USER_DEFINED and p.piece not in named]
+    return {piece: len(piece) * best - 0.1 for piece in pieces}
 
 
 def _unigram(vocab: list[tuple[str, float]], unknown: int, fallback: bool) -> dict[str, Any]:
@@ -107,6 +131,32 @@ def _bpe_model(ids: dict[str, int], merges: list[list[str]], *, unknown: str | N
         "vocab": ids,
         "merges": merges,
     }
+
+
+def _uncasing() -> list[dict[str, Any]]:
+    """What an uncased vocabulary does to a text first: plain quotes, no accents, small letters."""
+    accents = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in _accents())
+    cased = r"[\p{Lu}\p{Ll}\p{Lt}]"
+    return [
+        _replace("``", '"'),
+        _replace("''", '"'),
+        {"type": "NFKD"},
+        {"type": "Replace", "pattern": {"Regex": f"[{accents}]"}, "content": ""},
+        # Python has another small sigma at the end of a word, and the library has not.
+        {"type": "Replace", "pattern": {"Regex": f"(?<={cased})Σ(?!{cased})"}, "content": "ς"},
+        {"type": "Lowercase"},
+    ]
+
+
+def _accents() -> list[tuple[int, int]]:
+    """First and last of every run of characters that combine with the one before."""
+    runs: list[tuple[int, int]] = []
+    for code in filter(lambda code: unicodedata.combining(chr(code)), range(0x110000)):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1] = (runs[-1][0], code)
+        else:
+            runs.append((code, code))
+    return runs
 
 
 def _normalizers(spec: Any, pieces: Iterable[str]) -> list[dict[str, Any]]:

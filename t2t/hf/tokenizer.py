@@ -15,6 +15,7 @@ import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
+from t2t.vocabulary import files as vocabulary_files
 from t2t.vocabulary import sentencepiece_model
 
 
@@ -131,6 +132,8 @@ def _template(
 def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) -> dict[str, bytes | str]:
     """The files by which programs without the tokenizers library know the vocabulary."""
     if isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
+        if vocabulary.fairseq:
+            return {vocabulary_files.FAIRSEQ_FILES[0]: _without_mask(vocabulary)}
         return {"spiece.model": _without_sentinels(vocabulary)}
     model = definition["model"]
     if model["type"] == "WordPiece":
@@ -152,6 +155,14 @@ def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> byte
         return vocabulary.model
     proto = conversion.model_proto(vocabulary.model)
     del proto.pieces[-sentencepiece_model.T5_SENTINELS :]
+    return proto.SerializeToString(deterministic=True)
+
+
+def _without_mask(vocabulary: vocabularies.SentencePieceVocabulary) -> bytes:
+    """The SentencePiece model as readers of fairseq's numbering expect it: they add the mask behind the last piece."""
+    proto = conversion.model_proto(vocabulary.model)
+    if vocabulary.mask_id == vocabulary.size - 1:
+        del proto.pieces[-1]
     return proto.SerializeToString(deterministic=True)
 
 

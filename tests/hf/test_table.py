@@ -85,6 +85,16 @@ def test_depth_runs_through_prefix_pattern_and_suffix():
     }
 
 
+def test_the_task_of_the_head_chooses_among_names_of_one_parameter():
+    entries = (Entry("head/kernel", "answers", LINEAR, task="span"), Entry("head/kernel", "labels", LINEAR))
+    shapes = {"head/kernel": (4, 2)}
+    assert [b.key for b in Table(entries=entries[1:]).bind(shapes, base=False, task="span")] == ["labels"]
+    with pytest.raises(table.MisfitError, match="several .'head/kernel'."):
+        Table(entries=entries).bind(shapes, base=False, task="span")
+    for task in (None, "tokens"):
+        assert [b.key for b in Table(entries=entries).bind(shapes, base=False, task=task)] == ["labels"]
+
+
 def test_more_than_ten_blocks_are_in_the_order_of_numbers():
     shapes = {"encoder/layers_0/a/kernel": (12, 4, 3), "embed/embedding": (5, 4)}
     keys = [b.key for b in TABLE.bind(shapes, base=False)]
