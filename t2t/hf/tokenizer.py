@@ -15,7 +15,7 @@ import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
-from t2t.vocabulary import sentencepiece_model
+from t2t.vocabulary import published, sentencepiece_model
 
 
 def write(
@@ -55,6 +55,7 @@ def write(
         "truncation_side": "right",
         "clean_up_tokenization_spaces": False,
         "model_max_length": max_length if max_length is not None else int(1e30),
+        **_as_read(definition),
         **tokens,
         **additional,
     }
@@ -119,10 +120,23 @@ def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence
     }
 
 
+def _as_read(definition: dict[str, Any]) -> dict[str, bool | None]:
+    """What readers of vocab.txt or merges.txt must be told, and transformers 4, which else sets it to its default."""
+    normalizer, splitter = definition["normalizer"] or {}, definition["pre_tokenizer"] or {}
+    if normalizer.get("type") == "BertNormalizer":
+        return {
+            "do_lower_case": normalizer["lowercase"],
+            "strip_accents": normalizer["strip_accents"],
+            "tokenize_chinese_chars": normalizer["handle_chinese_chars"],
+        }
+    return {"add_prefix_space": splitter["add_prefix_space"]} if splitter.get("type") == "ByteLevel" else {}
+
+
 def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) -> dict[str, bytes | str]:
     """The files by which programs without the tokenizers library know the vocabulary."""
     if isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
-        return {"spiece.model": _without_sentinels(vocabulary)}
+        other = published.FAIRSEQ_FILES[0] if vocabulary.fairseq else "spm.model"
+        return {other if vocabulary.appended else "spiece.model": _without_sentinels(vocabulary)}
     model = definition["model"]
     if model["type"] == "WordPiece":
         return {"vocab.txt": "".join(f"{piece}\n" for piece in vocabulary.pieces())}
