@@ -29,6 +29,7 @@ COMMANDS = {
     "presets": "list published models, or show one",
     "tasks": "list tasks, or show examples of one",
     "vocab": "train a vocabulary on your text",
+    "tokenize": "show how vocabularies cut text, one or two side by side",
     "doctor": "show versions and devices, what is missing and how to get it",
 }
 """The commands with their summaries, in the order of the help."""

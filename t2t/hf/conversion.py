@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from t2t import vocabulary as vocabularies
+from t2t.vocabulary import sentencepiece_model
 
 _SPACE = "▁"
 _STAND_INS = [chr(c) for c in range(0xFDD0, 0xFDF0)]
@@ -42,17 +43,20 @@ def model_proto(model: bytes = b"") -> Any:
 
 def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, Any]:
     """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model."""
-    proto = model_proto(vocabulary.model)
+    proto = model_proto(vocabulary.effective_model)
     kinds = type(proto.pieces[0])
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):
         raise ValueError("the SentencePiece model has unused pieces, which the tokenizers library cannot leave out")
     unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
+    if not unigram and proto.trainer_spec.model_type != proto.trainer_spec.BPE:
+        raise ValueError("only unigram and BPE models of SentencePiece have a counterpart in the tokenizers library")
     scores = {piece.piece: piece.score for piece in proto.pieces}
-    special = {p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL, kinds.USER_DEFINED)}
-    if unigram:
-        whole = _whole_pieces(proto, vocabulary)
-        special -= set(whole)
-        scores |= whole
+    # What a user defined is one piece always: the best score does that in a unigram model, a token of its own in BPE.
+    special = {
+        piece.piece
+        for piece in proto.pieces
+        if sentencepiece_model.is_special(piece) or (piece.type == kinds.USER_DEFINED and not unigram)
+    }
     added, vocab = [], []
     for token, piece in enumerate(vocabulary.pieces()):
         is_special = piece in special or piece not in scores
@@ -60,13 +64,14 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
         vocab.append((name, scores.get(piece, 0.0)))
         if is_special:
             added.append(added_token(token, name, takes_space=name != piece))
-    if not unigram and proto.trainer_spec.model_type != proto.trainer_spec.BPE:
-        raise ValueError("only unigram and BPE models of SentencePiece have a counterpart in the tokenizers library")
     fallback = proto.trainer_spec.byte_fallback
     metaspace = {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "first", "split": True}
+    if vocabulary.mask:
+        metaspace["prepend_scheme"] = "always"
     if not proto.normalizer_spec.add_dummy_prefix:
         metaspace["prepend_scheme"] = "never"
     decoders = [{"type": "ByteFallback"}, {"type": "Fuse"}] if fallback else []
+    cleaning = [step for name in vocabulary.clean for step in sentencepiece_model.CLEANING[name]]
     if unigram:
         model = _unigram(vocab, vocabulary.unk_id, fallback)
     else:
@@ -74,29 +79,10 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
     return definition(
         model,
         added,
-        normalizer={
-            "type": "Sequence",
-            "normalizers": [
-                *(_uncasing() if vocabulary.uncased else []),
-                *_normalizers(proto.normalizer_spec, scores),
-            ],
-        },
+        normalizer={"type": "Sequence", "normalizers": [*cleaning, *_normalizers(proto.normalizer_spec, scores)]},
         splitter=metaspace,
         decoder={"type": "Sequence", "decoders": [*decoders, metaspace]} if decoders else metaspace,
     )
-
-
-def _whole_pieces(proto: Any, vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, float]:
-    """Pieces that are text and are never divided (ALBERT's punctuation), with the scores SentencePiece gives them.
-
-    Reference: `unigram_model.cc`, where the score of a user-defined piece is its length times the best score, less 0.1.
-    """
-    kinds = type(proto.pieces[0])
-    roles = (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.mask_id)
-    named = {piece for token, piece in enumerate(vocabulary.pieces()) if token in {*roles, *vocabulary.sentinels}}
-    best = max(piece.score for piece in proto.pieces if piece.type == kinds.NORMAL)
-    pieces = [p.piece for p in proto.pieces if p.type == kinds.USER_DEFINED and p.piece not in named]
-    return {piece: len(piece) * best - 0.1 for piece in pieces}
 
 
 def _unigram(vocab: list[tuple[str, float]], unknown: int, fallback: bool) -> dict[str, Any]:
@@ -131,21 +117,6 @@ def _bpe_model(ids: dict[str, int], merges: list[list[str]], *, unknown: str | N
         "vocab": ids,
         "merges": merges,
     }
-
-
-def _uncasing() -> list[dict[str, Any]]:
-    """What an uncased vocabulary does to a text first: plain quotes, no accents, small letters."""
-    accents = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in _accents())
-    cased = r"[\p{Lu}\p{Ll}\p{Lt}]"
-    return [
-        _replace("``", '"'),
-        _replace("''", '"'),
-        {"type": "NFKD"},
-        {"type": "Replace", "pattern": {"Regex": f"[{accents}]"}, "content": ""},
-        # Python has another small sigma at the end of a word, and the library has not.
-        {"type": "Replace", "pattern": {"Regex": f"(?<={cased})Σ(?!{cased})"}, "content": "ς"},
-        {"type": "Lowercase"},
-    ]
 
 
 def _accents() -> list[tuple[int, int]]:

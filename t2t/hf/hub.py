@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from t2t.errors import UsageError
@@ -13,8 +14,12 @@ PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin",
 """The files of a repository that a model may need."""
 
 
-def find(path: str | os.PathLike[str]) -> Path:
+def find(path: str | os.PathLike[str], *, patterns: Sequence[str] | None = None) -> Path:
     """The directory of that path or, where there is none, of the repository of that name.
+
+    Args:
+        path: of a directory, or a name.
+        patterns: of the files to download; None is whatever a model needs.
 
     Raises:
         UsageError: there is neither, or the repository cannot be reached.
@@ -31,7 +36,7 @@ def find(path: str | os.PathLike[str]) -> Path:
             "pip install 't2t[hf]'"
         ) from error
     try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(wanted(name))))
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(patterns or wanted(name))))
     except errors.LocalEntryNotFoundError as error:
         raise UsageError(
             f"there is no directory {name}, and the Hugging Face Hub cannot be reached; nor is {name} in its cache. "

@@ -15,8 +15,7 @@ import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
-from t2t.vocabulary import files as vocabulary_files
-from t2t.vocabulary import sentencepiece_model
+from t2t.vocabulary import published, sentencepiece_model
 
 
 def write(
@@ -59,6 +58,7 @@ def write(
         "truncation_side": "right",
         "clean_up_tokenization_spaces": False,
         "model_max_length": max_length if max_length is not None else int(1e30),
+        **_as_read(definition),
         **tokens,
         **additional,
     }
@@ -129,12 +129,23 @@ def _template(
     }
 
 
+def _as_read(definition: dict[str, Any]) -> dict[str, bool | None]:
+    """What readers of vocab.txt or merges.txt must be told, and transformers 4, which else sets it to its default."""
+    normalizer, splitter = definition["normalizer"] or {}, definition["pre_tokenizer"] or {}
+    if normalizer.get("type") == "BertNormalizer":
+        return {
+            "do_lower_case": normalizer["lowercase"],
+            "strip_accents": normalizer["strip_accents"],
+            "tokenize_chinese_chars": normalizer["handle_chinese_chars"],
+        }
+    return {"add_prefix_space": splitter["add_prefix_space"]} if splitter.get("type") == "ByteLevel" else {}
+
+
 def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) -> dict[str, bytes | str]:
     """The files by which programs without the tokenizers library know the vocabulary."""
     if isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
-        if vocabulary.fairseq:
-            return {vocabulary_files.FAIRSEQ_FILES[0]: _without_mask(vocabulary)}
-        return {"spiece.model": _without_sentinels(vocabulary)}
+        other = published.FAIRSEQ_FILES[0] if vocabulary.fairseq else "spm.model"
+        return {other if vocabulary.appended else "spiece.model": _without_sentinels(vocabulary)}
     model = definition["model"]
     if model["type"] == "WordPiece":
         return {"vocab.txt": "".join(f"{piece}\n" for piece in vocabulary.pieces())}
@@ -155,14 +166,6 @@ def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> byte
         return vocabulary.model
     proto = conversion.model_proto(vocabulary.model)
     del proto.pieces[-sentencepiece_model.T5_SENTINELS :]
-    return proto.SerializeToString(deterministic=True)
-
-
-def _without_mask(vocabulary: vocabularies.SentencePieceVocabulary) -> bytes:
-    """The SentencePiece model as readers of fairseq's numbering expect it: they add the mask behind the last piece."""
-    proto = conversion.model_proto(vocabulary.model)
-    if vocabulary.mask_id == vocabulary.size - 1:
-        del proto.pieces[-1]
     return proto.SerializeToString(deterministic=True)
 
 

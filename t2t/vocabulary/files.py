@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-from t2t.vocabulary import base, byte_level, sentencepiece_model, tokenizers_library
+from t2t.vocabulary import base, byte_level, published, sentencepiece_model, tokenizers_library
 
-FAIRSEQ_FILES = ("sentencepiece.bpe.model",)
-SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *FAIRSEQ_FILES)
+SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *published.FAIRSEQ_FILES)
 FILES = (
     base.CONFIG_FILE, tokenizers_library.TokenizerVocabulary.FILE, *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt",
 )  # fmt: skip
@@ -69,29 +69,36 @@ def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
 
 
 def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
-    names = _special_names(path.parent)
     if path.name == base.CONFIG_FILE:
         return _load_own(path.parent)
-    if path.name in ("vocab.json", "merges.txt"):
-        return tokenizers_library.TokenizerVocabulary(
-            tokenizers_library.bpe_definition(path.parent, names), names=names
-        )
-    if path.suffix == ".json":
+    config = _tokenizer_config(path.parent)
+    names = _special_names(config)
+    if path.suffix == ".json" and path.name != "vocab.json":
         return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)
-    if path.suffix == ".txt":
-        return tokenizers_library.TokenizerVocabulary(tokenizers_library.wordpiece_definition(path), names=names)
-    fairseq, model = path.name in FAIRSEQ_FILES, path.read_bytes()
-    uncased = sentencepiece_model.is_uncased(model)
-    model = sentencepiece_model.with_pieces(model, sentinels=0 if fairseq else sentinels, mask=fairseq)
-    return sentencepiece_model.SentencePieceVocabulary(model, fairseq=fairseq, uncased=uncased)
+    if path.name in ("vocab.json", "merges.txt"):
+        definition = tokenizers_library.bpe_definition(path.parent, names, config)
+    elif path.suffix == ".txt":
+        definition = tokenizers_library.wordpiece_definition(path, names, config)
+    else:
+        return published.read(path, sentinels=sentinels, config=config)
+    added = path.parent / "added_tokens.json"
+    if added.exists():
+        definition = tokenizers_library.with_added_tokens(definition, json.loads(added.read_text(encoding="utf-8")))
+    return tokenizers_library.TokenizerVocabulary(definition, names=names)
 
 
-def _special_names(directory: Path) -> dict[str, str]:
-    """Names of special tokens by role from a Hugging Face tokenizer_config.json, {} if there is none."""
-    path = directory / "tokenizer_config.json"
-    if not path.exists():
-        return {}
-    config = json.loads(path.read_text(encoding="utf-8"))
+def _tokenizer_config(directory: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says, and special_tokens_map.json where that says nothing; {} without them."""
+    config = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (directory / name).exists():
+            content = json.loads((directory / name).read_text(encoding="utf-8"))
+            config |= {key: value for key, value in content.items() if value is not None or key not in config}
+    return config
+
+
+def _special_names(config: dict[str, Any]) -> dict[str, str]:
+    """Names of special tokens by role."""
     names = {}
     for role, keys in {
         "pad": ["pad"],
