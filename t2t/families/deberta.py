@@ -202,7 +202,7 @@ ENTRIES = (
     Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
     Entry("embed/projection/kernel", "{base}embeddings.embed_proj.weight", LINEAR),
     *norm_entries("embed/norm", "{base}embeddings.LayerNorm"),
-    Entry("encoder/position/embedding", "{base}encoder.rel_embeddings.weight", MATRIX),
+    Entry("encoder/position/positions", "{base}encoder.rel_embeddings.weight", MATRIX),
     *dense("encoder/{i}/attention/out", f"{LAYER}.attention.output.dense", inputs=2),
     *norm_entries("encoder/{i}/attention_norm", f"{LAYER}.attention.output.LayerNorm"),
     *dense("encoder/{i}/feed_forward/up", f"{LAYER}.intermediate.dense"),

@@ -5,6 +5,7 @@ import pytest
 
 from t2t.hf import table
 from t2t.hf.table import (
+    CONVOLUTION,
     LINEAR,
     LINEAR_2,
     LINEAR_BY_HEADS,
@@ -47,7 +48,7 @@ def test_layouts_of_one_kernel():
     np.testing.assert_array_equal(VECTOR.to_theirs(kernel[0]), [0, 1, 2, 3, 4, 5])
 
 
-@pytest.mark.parametrize("layout", [VECTOR, MATRIX, MATRIX_2, LINEAR, LINEAR_2])
+@pytest.mark.parametrize("layout", [VECTOR, MATRIX, MATRIX_2, LINEAR, LINEAR_2, CONVOLUTION])
 def test_layouts_go_both_ways(layout):
     kernel = np.random.default_rng(0).normal(size=(2, 3, 5))
     theirs = layout.to_theirs(kernel)
@@ -133,6 +134,18 @@ def test_joined_parameters_are_taken_apart(layout, axis):
         np.testing.assert_array_equal(binding.part(joined, position), part)
 
 
+def test_parameters_joined_head_by_head_are_taken_apart():
+    # Heads 2, head_dim 1, one input: query 1 2, key 3 4, value 5 6.
+    names, shapes = ("q", "k", "v"), {name: (1, 2, 1) for name in ("q", "k", "v")}
+    (binding,) = Table(entries=(Entry(names, "qkv", LINEAR_BY_HEADS),)).bind(shapes, base=False)
+    parts = [np.array([first, first + 1]).reshape(1, 2, 1) for first in (1, 3, 5)]
+    joined = binding.join(parts)
+    np.testing.assert_array_equal(joined, [[1], [3], [5], [2], [4], [6]])
+    assert joined.shape == binding.shape
+    for position, part in enumerate(parts):
+        np.testing.assert_array_equal(binding.part(joined, position), part)
+
+
 def test_joined_parameters_of_which_some_are_missing_are_refused():
     with pytest.raises(table.MisfitError, match="only some"):
         Table(entries=(Entry(("q", "k"), "qk", MATRIX),)).bind({"q": (4, 3)}, base=False)
@@ -154,5 +167,8 @@ def test_names_of_old_files_and_of_buffers():
     assert TABLE.canonical("base.norm.gamma") == "base.norm.weight"
     assert TABLE.ignores("base.layer.3.buffer")
     assert not TABLE.ignores("base.layer.3.a")
+    sometimes = Table(entries=(), ignored=(Ignored("base.table", "has a place in some models", if_unused=True),))
+    assert sometimes.ignores("base.table", unused=True)
+    assert not sometimes.ignores("base.table")
     assert TABLE.is_of_head("head")
     assert not TABLE.is_of_head("base.layer.17.a") and not TABLE.is_of_head("unknown")

@@ -53,7 +53,7 @@ def _run(config, scheme, params, table, x, mask, dtype=jnp.float32):
     context = PositionContext(length=x.shape[1], key_length=x.shape[1])
     if scheme is not None:
         module = scheme.make(HEADS, head_dim=HEAD_DIM, dtype=dtype)
-        context = module.apply({"params": {"embedding": jnp.asarray(table)}}, context)
+        context = module.apply({"params": {"positions": jnp.asarray(table)}}, context)
     module = config.make(WIDTH, dtype=dtype)
 
     def attend(module, x):
@@ -115,7 +115,7 @@ def test_distances_are_normed_and_dropped():
     module = scheme.make(HEADS, head_dim=HEAD_DIM)
     scale = np.full(WIDTH, 2.0, np.float32)
     table = _table(scheme)
-    params = {"embedding": table, "norm": {"scale": scale, "bias": scale}}
+    params = {"positions": table, "norm": {"scale": scale, "bias": scale}}
     relative = module.apply(variables(params), context).relative
     used = table[3:8]
     expected = (used - used.mean(-1, keepdims=True)) / used.std(-1, keepdims=True) * 2 + 2

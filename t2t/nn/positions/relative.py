@@ -82,7 +82,7 @@ class RelativeEmbeddingsModule(nn.Module):
             raise ValueError("RelativeEmbeddings: a stack that reads another length than its own cannot have them.")
         initializer = projection.make_initializer(config.initializer, config.initializer_std)
         table = self.param(
-            "embedding",
+            "positions",  # looked up, and decayed as the other tables are
             nn.with_logical_partitioning(initializer, ("positions", "embed")),
             (config.num_rows, config.dim),
             self.param_dtype,
