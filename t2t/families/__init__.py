@@ -74,7 +74,7 @@ def with_dropout(config: Any, rate: float) -> Any:
 def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
     """The tensors of a model as transformers' class for it names them."""
     shapes = base.Network(config).shapes_by_path()
-    return family.table.bind(shapes, base=config.head is not None)
+    return family.table.bind(shapes, base=config.head is not None, task=getattr(config.head, "task", None))
 
 
 def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:

@@ -97,9 +97,11 @@ def architecture(head: ClassificationHead, *, prefix: str, endings: Mapping[str,
     return prefix + ending
 
 
-def linear(ours: str, theirs: str, *, needs: str | None = None, unless: str | None = None) -> tuple[Entry, Entry]:
+def linear(
+    ours: str, theirs: str, *, needs: str | None = None, unless: str | None = None, task: Task | None = None
+) -> tuple[Entry, Entry]:
     """The two tensors of a `Linear` of a head."""
-    conditions = {"needs": needs, "unless": unless}
+    conditions = {"needs": needs, "unless": unless, "task": task}
     return (
         Entry(f"{ours}/kernel", f"{theirs}.weight", LINEAR, **conditions),
         Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR, **conditions),

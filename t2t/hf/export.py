@@ -75,7 +75,10 @@ def export(
         )
     config_json = _config_json(config, family, attributes, vocabulary, dtype)
     generation_json = _generation_json(config_json, architecture, generation)
-    tensors = _tensors(families.bindings(family, config), params)
+    constants = family.constants(config)
+    tensors = _tensors(families.bindings(family, config), params) + [
+        files.Tensor(name, array.shape, lambda array=array: array) for name, array in constants.items()
+    ]
 
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -92,7 +95,7 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
-        notes=_notes(config_json, vocabulary),
+        notes=[*([family.note] if family.note else []), *_notes(config_json, vocabulary)],
     )
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -128,10 +131,17 @@ def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> li
     ]
 
 
-def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
-    """Attributes for the special ids; without a vocabulary those that all published models of a kind share."""
+def _special_ids(
+    config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
+) -> dict[str, int | None]:
+    """Attributes for the special ids; without a vocabulary those of the published models."""
+    published = family.published_ids or {}
+    if vocabulary is None and published:
+        return dict(published)
     if isinstance(config, EncoderConfig):
-        return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
+        named = {name: getattr(vocabulary, f"{name.partition('_')[0]}_id") for name in published}
+        named = {name: token for name, token in named.items() if token is not None}
+        return {**named, "pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
     if vocabulary is None:
         t5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
         return t5 if isinstance(config, EncoderDecoderConfig) else {"bos_token_id": None, "eos_token_id": None}
@@ -151,7 +161,7 @@ def _config_json(
         "transformers_version": TRANSFORMERS_VERSION,
         "dtype": dtype,
         "torch_dtype": dtype,
-        **_special_ids(config, vocabulary),
+        **_special_ids(config, family, vocabulary),
         **attributes,
     }
 
@@ -192,9 +202,10 @@ def _write_tokenizer(
         vocabulary,
         before=[roles[role] for role in family.starts if roles[role] is not None],
         after=[roles[role] for role in family.ends if roles[role] is not None],
+        last=[roles[role] for role in family.closes if roles[role] is not None],
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
-        padding_side="left" if isinstance(config, DecoderConfig) else "right",
+        padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),
     )
 
 

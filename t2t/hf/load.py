@@ -120,7 +120,7 @@ def open_directory(
     if head is not None:
         config = family.with_head(config, head)
     shapes = base.Network(config).shapes_by_path()
-    bindings = family.table.bind(shapes, base=has_base)
+    bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
     return HuggingFaceCheckpoint(

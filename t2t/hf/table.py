@@ -69,6 +69,30 @@ class Layout:
         return 0 if self.inputs == 0 or self.transposed else 1
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AxesLayout(Layout):
+    """Parameters of which a file keeps every axis, in another order where one is given."""
+
+    inputs: int = 0
+    order: tuple[int, ...] | None = None  # our axes, as they follow each other in the file
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> OUTPUTS_FIRST.shape((12, 64, 768))
+        (768, 12, 64)
+        """
+        return ours if self.order is None else tuple(ours[axis] for axis in self.order)
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array if self.order is None else array.transpose(self.order)
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return (array if self.order is None else array.transpose(np.argsort(self.order))).reshape(shape)
+
+
 VECTOR = Layout(inputs=0)
 """Biases and scales, whatever their axes here."""
 MATRIX = Layout(inputs=1)
@@ -80,6 +104,11 @@ LINEAR = Layout(inputs=1, transposed=True)
 LINEAR_2 = Layout(inputs=2, transposed=True)
 """As LINEAR, of a kernel whose inputs are heads and head_dim."""
 
+AXES = AxesLayout()
+"""Every axis as here."""
+OUTPUTS_FIRST = AxesLayout(order=(2, 0, 1))
+"""Kernels [heads, head_dim, outputs] whose outputs a file has first."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -88,7 +117,7 @@ class Entry:
     `copies` are further names under which checkpoints hold the same tensor (tied weights): accepted on import when
     equal (or `copies_may_differ`: then `theirs` counts), and not written, except to models that have the parameter
     `copies_with`. `needs` and `unless` are parameters that a block (or the model) must have, or lack, for the entry to
-    hold.
+    hold; `task` is the one its head of labels must have, where a family names equal parameters by it.
     """
 
     ours: str | tuple[str, ...]
@@ -99,6 +128,7 @@ class Entry:
     copies_may_differ: bool = False
     needs: str | None = None
     unless: str | None = None
+    task: str | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -113,6 +143,16 @@ def norm_entries(ours: str, theirs: str) -> tuple[Entry, Entry]:
     ['{base}LayerNorm.weight', '{base}LayerNorm.bias']
     """
     return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+
+
+def linear_entries(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
+    """The tensors of a torch `Linear` with a bias, whose kernel here has so many axes of inputs.
+
+    >>> [entry.theirs for entry in linear_entries("pooler", "{base}pooler.dense")]
+    ['{base}pooler.dense.weight', '{base}pooler.dense.bias']
+    """
+    layout = LINEAR if inputs == 1 else LINEAR_2
+    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,18 +213,20 @@ class Table:
     base: str = ""  # with its dot, e.g. "bert."
     old_names: tuple[tuple[str, str], ...] = ()  # endings of names of old checkpoints, and what they are now
 
-    def bind(self, shapes: Mapping[str, Shape], *, base: bool) -> tuple[Binding, ...]:
+    def bind(self, shapes: Mapping[str, Shape], *, base: bool, task: str | None = None) -> tuple[Binding, ...]:
         """The tensors of a model with these parameters, with or without the base prefix.
 
         Args:
             shapes: path -> shape of every parameter.
             base: whether names carry the prefix of the base model.
+            task: of the model's head of labels, where it has one.
 
         Raises:
             MisfitError: parameters that no entry, or more than one, is about.
         """
         prefix = self.base if base else ""
-        bindings = [binding for entry in self.entries for binding in _bind(entry, shapes, prefix)]
+        entries = [entry for entry in self.entries if entry.task in (None, task)]
+        bindings = [binding for entry in entries for binding in _bind(entry, shapes, prefix)]
         keys = {binding.key for binding in bindings}
         bindings = [dataclasses.replace(b, copies=tuple(c for c in b.copies if c not in keys)) for b in bindings]
         held = collections.Counter((slot.path, slot.index) for binding in bindings for slot in binding.slots)

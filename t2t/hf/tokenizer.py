@@ -24,6 +24,7 @@ def write(
     *,
     before: Sequence[int],
     after: Sequence[int],
+    last: Sequence[int] = (),
     input_names: Sequence[str],
     max_length: int | None = None,
     padding_side: str = "right",
@@ -35,13 +36,14 @@ def write(
         vocabulary: whose ids the model was trained with.
         before: ids that come before every text, such as [CLS].
         after: ids that come after every text, such as </s>.
+        last: ids that come after those of the last text alone.
         input_names: what the tokenizer gives the model (transformers' `model_input_names`).
         max_length: most tokens the model takes; None where any number is possible.
         padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
-    definition = tokenizer_json(vocabulary, before=before, after=after)
+    definition = tokenizer_json(vocabulary, before=before, after=after, last=last)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
     if "token_type_ids" in input_names and special["bos"] is not None and special["eos"] is not None:
@@ -79,7 +81,11 @@ def first_token(directory: Path) -> int | None:
 
 
 def tokenizer_json(
-    vocabulary: vocabularies.Vocabulary, *, before: Sequence[int] = (), after: Sequence[int] = ()
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    last: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The content of tokenizer.json of a vocabulary, with ids that come before and after every text.
 
@@ -91,7 +97,7 @@ def tokenizer_json(
         definition = conversion.from_sentencepiece(vocabulary)
     else:
         definition = conversion.from_bytes(vocabulary)
-    own, template = definition.get("post_processor"), _template(definition, before, after)
+    own, template = definition.get("post_processor"), _template(definition, before, after, last)
     if own is None or template is None:
         return {**definition, "post_processor": own or template}
     if own["type"] == "ByteLevel":  # it adds nothing around a text
@@ -99,9 +105,11 @@ def tokenizer_json(
     return definition
 
 
-def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
+def _template(
+    definition: dict[str, Any], before: Sequence[int], after: Sequence[int], last: Sequence[int]
+) -> dict[str, Any] | None:
     """The post-processor that puts ids around every text, and again after the second one of a pair."""
-    if not before and not after:
+    if not before and not after and not last:
         return None
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
 
@@ -110,11 +118,12 @@ def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence
 
     first = [*special(before, 0), {"Sequence": {"id": "A", "type_id": 0}}, *special(after, 0)]
     second = [{"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
-    used = {names[i]: i for i in (*before, *after)}
+    used = {names[i]: i for i in (*before, *after, *last)}
+    end = special(last, 2)  # XLNet's type of it, alone with one text or behind two
     return {
         "type": "TemplateProcessing",
-        "single": first,
-        "pair": [*first, *second],
+        "single": [*first, *end],
+        "pair": [*first, *second, *end],
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in used.items()},
     }
 

@@ -48,14 +48,18 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
     def side(name: str, length: int, shortest: int) -> dict[str, np.ndarray]:
         lengths = [length, shortest, length - 3] if padded else [length] * ROWS
         segments = (np.arange(length)[None] < np.array(lengths)[:, None]).astype(np.int32)
+        segments = segments[:, ::-1] if case.pads_left else segments
         tokens = rng.integers(2, case.config["vocab_size"], (ROWS, length)).astype(np.int32)
-        return {f"{name}_input_tokens": tokens * segments, f"{name}_segment_ids": segments}
+        tokens = np.where(segments, tokens, case.pad_id).astype(np.int32)
+        return {f"{name}_input_tokens": tokens, f"{name}_segment_ids": segments}
 
     if case.side == "both":
         return side("encoder", LENGTH, 5) | side("decoder", DECODER_LENGTH, 1)
     arrays = side(case.side, LENGTH, 1)
     if case.num_types:
         arrays[f"{case.side}_token_types"] = rng.integers(0, case.num_types, (ROWS, LENGTH)).astype(np.int32)
+    if case.num_languages:
+        arrays[f"{case.side}_language_ids"] = rng.integers(0, case.num_languages, (ROWS, LENGTH)).astype(np.int32)
     if case.choices:
         arrays = {name: np.stack([array, array[::-1]], axis=1) for name, array in arrays.items()}
         tokens, segments = (arrays[f"{case.side}_{name}"] for name in ("input_tokens", "segment_ids"))
@@ -84,6 +88,8 @@ def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]
     inputs = {"input_ids": given[f"{side}_input_tokens"], "attention_mask": given[f"{side}_segment_ids"]}
     if case.num_types:
         inputs["token_type_ids"] = given[f"{side}_token_types"]
+    if case.num_languages:
+        inputs["langs"] = given[f"{side}_language_ids"]
     if case.side == "both":
         inputs |= {
             "decoder_input_ids": given["decoder_input_tokens"],
