@@ -13,8 +13,8 @@ class PositionContext:
     """Positions of one pass through a stack and what position schemes derived from them.
 
     A scheme is a module that maps a context to a context: T5's bias and ALiBi fill `bias`, rotary positions `rotary`.
-    It runs once per stack, or in each block that owns one. Scores that depend on content as well (DeBERTa,
-    Transformer-XL) are added by attention layers of their own.
+    It runs once per stack, or in each block that owns one. Scores that depend on content as well are made of `relative`
+    by attention layers of their own.
 
     Attributes:
         length: T, the number of positions that read.
@@ -25,6 +25,9 @@ class PositionContext:
             None outside prefix-LMs.
         bias: Float [B or 1, N, T, S] added to the scores of every head, or None.
         rotary: `RotaryAngles` by which queries and keys are turned, or None.
+        relative: What attention layers that score distances by content read of them, or None.
+        read_length: How many of the readers, from the first, are read too; None = all (`key_length` of them, unless
+            earlier positions or a cache come before).
 
     Leaves carry no checked annotations, because JAX rebuilds this class around tracers, shapes and axis names.
     """
@@ -35,6 +38,8 @@ class PositionContext:
     both_prefix: Any = None
     bias: Any = None
     rotary: Any = None
+    relative: Any = None
+    read_length: int | None = dataclasses.field(default=None, metadata={"static": True})
 
     def add_bias(self, bias: Array) -> "PositionContext":
         """The same context with one more bias."""
