@@ -305,7 +305,7 @@ def to_hf(config: Any) -> dict[str, Any]:
 def _architecture(config: EncoderConfig) -> str:
     if isinstance(config.head, ClassificationHead):
         return labels.architecture(config.head, prefix="Bert")
-    has = (config.head is not None, config.head is not None and config.head.next_sentence, config.pooler)
+    has = (config.head is not None, getattr(config.head, "next_sentence", False), config.pooler)
     names = {
         (False, False, True): "BertModel",
         (True, False, False): "BertForMaskedLM",

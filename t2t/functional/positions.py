@@ -72,6 +72,20 @@ def toeplitz(line: Float[Array, "N W"], *, length: int, key_length: int) -> Floa
     return rolled_NTW[:, :, length - 1 : length - 1 + key_length]
 
 
+def interleaved_sinusoids(num_positions: int, width: int) -> Float[np.ndarray, "P D"]:
+    """Sines in the even and cosines in the odd columns of each position, float64: the 2 i-th turns by 10000**(-2i/D).
+
+    Example:
+        >>> interleaved_sinusoids(2, 4).round(3).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
+
+    Reference: Vaswani et al., Attention Is All You Need, arXiv:1706.03762, section 3.5.
+    """
+    rates = 10_000.0 ** (-np.arange(0, width, 2, dtype=np.float64) / width)
+    angles = np.arange(num_positions)[:, None] * rates[None]
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(num_positions, -1)[:, :width]
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RotaryAngles:

@@ -35,6 +35,7 @@ class Card:
 
 _TASKS = {
     "ForConditionalGeneration": ("AutoModelForSeq2SeqLM", "text2text-generation"),
+    "WithLMHeadModel": ("AutoModelForMaskedLM", "fill-mask"),  # XLM's: the order here is the priority
     "LMHeadModel": ("AutoModelForCausalLM", "text-generation"),
     "ForCausalLM": ("AutoModelForCausalLM", "text-generation"),
     "ForMaskedLM": ("AutoModelForMaskedLM", "fill-mask"),
@@ -42,6 +43,7 @@ _TASKS = {
     "ForSequenceClassification": ("AutoModelForSequenceClassification", "text-classification"),
     "ForTokenClassification": ("AutoModelForTokenClassification", "token-classification"),
     "ForQuestionAnswering": ("AutoModelForQuestionAnswering", "question-answering"),
+    "ForQuestionAnsweringSimple": ("AutoModelForQuestionAnswering", "question-answering"),
     "ForMultipleChoice": ("AutoModelForMultipleChoice", None),
     "Model": ("AutoModel", "feature-extraction"),
 }

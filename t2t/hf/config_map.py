@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from t2t.hf import table
 from t2t.nn import stack
 
@@ -132,14 +134,23 @@ class Family:
     """config -> whether names of tensors begin with the table's `base` in transformers' class for it."""
     zeros: Callable[[Any], Mapping[str, table.Shape]] = lambda config: {}
     """config -> shapes of tensors of zeros that transformers' class has besides the parameters, by name."""
+    constants: Callable[[Any], Mapping[str, np.ndarray]] = lambda config: {}
+    """config -> tensors that transformers' class keeps in its files besides the parameters, by name."""
+    note: str | None = None
+    """What a user of an exported model has to know."""
     published_ids: Mapping[str, int] | None = None
-    """Special tokens in config.json where no vocabulary is given; None = those that most models of its kind share."""
+    """Special tokens in config.json where no vocabulary is given; None = those that most models of its kind share. Each
+    is written with a vocabulary, too: of the role with which its name begins (`pad_index` like `pad_token_id`)."""
     starts: tuple[str, ...] = ()
     """Special tokens before every text, by role; "start" is what starts a decoder where a vocabulary has no bos."""
     ends: tuple[str, ...] = ()
     """Special tokens after every text, by role."""
     between: tuple[str, ...] = ()
     """Special tokens before the second text of a pair, by role; those after the first come before them."""
+    closes: tuple[str, ...] = ()
+    """Special tokens after those, but of the last text alone (XLNet's <cls>)."""
+    padding_side: str | None = None
+    """Where texts are padded; None = left for models that generate from the end of the text, else right."""
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")
     """What a tokenizer gives the model."""
 

@@ -82,7 +82,11 @@ def export(
     if start_id is not None and isinstance(config, EncoderDecoderConfig):
         config_json["decoder_start_token_id"] = start_id
     generation_json = _generation_json(config_json, architecture, generation)
-    tensors = _tensors(families.bindings(family, config), params) + _zeros(family.zeros(config))
+    tensors = [
+        *_tensors(families.bindings(family, config), params),
+        *_zeros(family.zeros(config)),
+        *_constants(family.constants(config)),
+    ]
 
     directory = Path(directory)
     check_directory(directory)
@@ -100,7 +104,7 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
-        notes=_notes(config_json, vocabulary),
+        notes=[*([family.note] if family.note else []), *_notes(config_json, vocabulary)],
     )
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -151,15 +155,21 @@ def _zeros(shapes: Mapping[str, table.Shape]) -> list[files.Tensor]:
     return [files.Tensor(name, shape, lambda shape=shape: np.zeros(shape)) for name, shape in shapes.items()]
 
 
+def _constants(arrays: Mapping[str, np.ndarray]) -> list[files.Tensor]:
+    return [files.Tensor(name, array.shape, lambda array=array: array) for name, array in arrays.items()]
+
+
 def _special_ids(
     config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
 ) -> dict[str, int | None]:
     """Attributes for the special ids; without a vocabulary those of the published models."""
-    published = family.published_ids
-    if vocabulary is None and published is not None:
+    published = family.published_ids or {}
+    if vocabulary is None and published:
         return dict(published)
     if isinstance(config, EncoderConfig):
-        return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
+        named = {name: getattr(vocabulary, f"{name.partition('_')[0]}_id") for name in published}
+        named = {name: token for name, token in named.items() if token is not None}
+        return {**named, "pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
     if vocabulary is None and isinstance(config, EncoderDecoderConfig):
         return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
     if vocabulary is None:
@@ -241,9 +251,10 @@ def _write_tokenizer(
         before=[roles[role] for role in family.starts if roles[role] is not None],
         after=[roles[role] for role in family.ends if roles[role] is not None],
         between=[roles[role] for role in family.between if roles[role] is not None],
+        last=[roles[role] for role in family.closes if roles[role] is not None],
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
-        padding_side="left" if isinstance(config, DecoderConfig) else "right",
+        padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),
     )
 
 

@@ -127,6 +127,30 @@ def _merged(array: np.ndarray, axis: int) -> np.ndarray:
     return array.reshape(*array.shape[:axis], -1, *array.shape[axis + 2 :])
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AxesLayout(Layout):
+    """Parameters of which a file keeps every axis, in another order where one is given."""
+
+    inputs: int = 0
+    order: tuple[int, ...] | None = None  # our axes, as they follow each other in the file
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> OUTPUTS_FIRST.shape((12, 64, 768))
+        (768, 12, 64)
+        """
+        return ours if self.order is None else tuple(ours[axis] for axis in self.order)
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array if self.order is None else array.transpose(self.order)
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return (array if self.order is None else array.transpose(np.argsort(self.order))).reshape(shape)
+
+
 VECTOR = Layout(inputs=0)
 """Biases and scales, whatever their axes here."""
 MATRIX = Layout(inputs=1)
@@ -143,6 +167,11 @@ VECTOR_BY_HEADS = Layout(inputs=0, interleaved=True)
 """As VECTOR, of biases of heads and head_dim, joined head by head."""
 CONVOLUTION = ConvolutionLayout()
 """Kernels of torch's `Conv1d`."""
+
+AXES = AxesLayout()
+"""Every axis as here."""
+OUTPUTS_FIRST = AxesLayout(order=(2, 0, 1))
+"""Kernels [heads, head_dim, outputs] whose outputs a file has first."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,7 @@ def write(
     before: Sequence[int],
     after: Sequence[int],
     between: Sequence[int] = (),
+    last: Sequence[int] = (),
     input_names: Sequence[str],
     max_length: int | None = None,
     padding_side: str = "right",
@@ -37,13 +38,14 @@ def write(
         before: ids that come before every text, such as [CLS].
         after: ids that come after every text, such as </s>.
         between: ids that come before the second text of a pair.
+        last: ids that come after those of the last text alone.
         input_names: what the tokenizer gives the model (transformers' `model_input_names`).
         max_length: most tokens the model takes; None where any number is possible.
         padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
-    definition = tokenizer_json(vocabulary, before=before, after=after, between=between)
+    definition = tokenizer_json(vocabulary, before=before, after=after, between=between, last=last)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
     if before and after:
@@ -88,6 +90,7 @@ def tokenizer_json(
     before: Sequence[int] = (),
     after: Sequence[int] = (),
     between: Sequence[int] = (),
+    last: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The content of tokenizer.json of a vocabulary, with ids that come before, after and between texts.
 
@@ -99,7 +102,7 @@ def tokenizer_json(
         definition = conversion.from_sentencepiece(vocabulary)
     else:
         definition = conversion.from_bytes(vocabulary)
-    own, template = definition.get("post_processor"), _template(definition, before, after, between)
+    own, template = definition.get("post_processor"), _template(definition, before, after, between, last)
     if own is None or template is None:
         return {**definition, "post_processor": own or template}
     if own["type"] == "ByteLevel":  # it adds nothing around a text
@@ -108,10 +111,14 @@ def tokenizer_json(
 
 
 def _template(
-    definition: dict[str, Any], before: Sequence[int], after: Sequence[int], between: Sequence[int]
+    definition: dict[str, Any],
+    before: Sequence[int],
+    after: Sequence[int],
+    between: Sequence[int],
+    last: Sequence[int],
 ) -> dict[str, Any] | None:
     """The post-processor that puts ids around every text, and again after the second one of a pair."""
-    if not before and not after:
+    if not before and not after and not last:
         return None
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
 
@@ -120,11 +127,12 @@ def _template(
 
     first = [*special(before, 0), {"Sequence": {"id": "A", "type_id": 0}}, *special(after, 0)]
     second = [*special(between, 0), {"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
-    used = {names[i]: i for i in (*before, *after, *between)}
+    used = {names[i]: i for i in (*before, *after, *between, *last)}
+    end = special(last, 2)  # XLNet's type of it, alone with one text or behind two
     return {
         "type": "TemplateProcessing",
-        "single": first,
-        "pair": [*first, *second],
+        "single": [*first, *end],
+        "pair": [*first, *second, *end],
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in used.items()},
     }
 

@@ -21,6 +21,7 @@ class Side:
     segment_ids: Array | None
     positions: Array | None
     types: Array | None
+    languages: Array | None = None
 
     @property
     def length(self) -> int:
@@ -41,6 +42,7 @@ def read_side(batch: dict[str, Array], side: str, *, only_side: bool) -> Side:
         segment_ids=batch.get(f"{side}_segment_ids"),
         positions=batch.get(f"{side}_positions"),
         types=types,
+        languages=batch.get(f"{side}_language_ids"),
     )
 
 

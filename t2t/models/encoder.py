@@ -131,6 +131,7 @@ class Encoder(nn.Module):
             side.tokens,
             positions=common.absolute_positions(side, self.config.embed),
             types=side.types,
+            languages=side.languages,
             deterministic=deterministic,
         )
         result = self.encoder(

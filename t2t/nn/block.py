@@ -98,11 +98,14 @@ class Block(nn.Module):
         memory: Float[Array, "B M D"] | None = None,
         cross_mask: Bool[Array, "#B T M"] | None = None,
         cache: LayerCache | None = None,
+        past: Float[Array, "B P D"] | None = None,
         *,
         deterministic: bool = True,
         attentions: bool = False,
     ) -> tuple[Float[Array, "B T D"], BlockOutput]:
         """Returns the new hidden state, and what else was asked for.
+
+        `past` are inputs of this block at earlier positions, read before those of `x` (post-norm alone).
 
         With a cache, the new positions are written into it from `context.offset` on and all of it is read; the keys and
         values of the encoder are made from `memory` when the cache has none yet.
@@ -113,7 +116,7 @@ class Block(nn.Module):
         def self_attention(y: Array) -> Array:
             layer = self.config.attention.make(self.d_model, name="attention", **self._dtypes())
             own = self._position(context)
-            read = layer.keys_values(y, rotary=own.rotary)
+            read = layer.keys_values(_readable(y, past, context.read_length), rotary=own.rotary)
             if cache is not None:
                 index = 0 if context.offset is None else context.offset
                 read = kept["attention"] = cache.attention.write(read, index=index)
@@ -199,3 +202,9 @@ class Block(nn.Module):
         y = Dropout(self.config.dropout)(y, deterministic=deterministic)
         x = norm(x + y) if norm_position == "post" else x + y
         return nn.with_logical_constraint(x, ("batch", "length", None))
+
+
+def _readable(y: Array, past: Array | None, length: int | None) -> Array:
+    """What a block's attention reads: earlier positions, and the first `length` of its own, or all."""
+    own = y if length is None else y[:, :length]
+    return own if past is None else jnp.concatenate([past.astype(own.dtype), own], axis=1)

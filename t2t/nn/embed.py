@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from t2t.nn import checks, projection
 from t2t.nn.dropout import Dropout
 from t2t.nn.norm import Norm
+from t2t.nn.positions import absolute
 from t2t.nn.positions.absolute import LearnedPositions
 
 
@@ -28,6 +29,8 @@ class EmbedConfig:
     """Whether that layer, then without a bias, comes before the norm instead (DeBERTa)."""
     num_types: int = 0
     """Sentence types (BERT: 2); 0 = no table."""
+    num_languages: int = 0
+    """Languages that have an embedding of their own (XLM); 0 = no table."""
     position: LearnedPositions | None = None
     scale: float = 1.0
     """Factor of the embedded tokens, before positions are added (mBART: dim**0.5)."""
@@ -50,6 +53,7 @@ class EmbedConfig:
             checks.check_positive(self, "d_model")
         allowed = "0 (no table) or a positive integer"
         checks.check(self.num_types >= 0, self, "num_types", allowed=allowed, repair="Set num_types=0.")
+        checks.check(self.num_languages >= 0, self, "num_languages", allowed=allowed, repair="Set num_languages=0.")
         checks.check_fraction(self, "dropout")
         checks.check_deviation(self, "initializer_std")
         checks.check_choice(self, "initializer", projection.INITIALIZERS)
@@ -80,9 +84,12 @@ class Embed(nn.Module):
         if not self.borrows_table:
             self.embedding = self._table("embedding", config.vocab_size, "vocab")
         if config.position is not None:
-            self.positions = self._table("positions", config.position.num_rows, "positions")
+            initializer = absolute.initializer_of(config.position)
+            self.positions = self._table("positions", config.position.num_rows, "positions", initializer=initializer)
         if config.num_types:
             self.types = self._table("types", config.num_types, "types")
+        if config.num_languages:
+            self.languages = self._table("languages", config.num_languages, "types")
         if config.norm is not None:
             self.norm = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype)
         self.dropout = Dropout(config.dropout)
@@ -97,9 +104,10 @@ class Embed(nn.Module):
                 param_dtype=self.param_dtype,
             )
 
-    def _table(self, name: str, num_rows: int, axis: str) -> Array:
+    def _table(self, name: str, num_rows: int, axis: str, *, initializer: Any = None) -> Array:
         config = self.config
-        initializer = projection.make_initializer(config.initializer, config.initializer_std)
+        if initializer is None:
+            initializer = projection.make_initializer(config.initializer, config.initializer_std)
         partitioned = nn.with_logical_partitioning(initializer, (axis, "embed"))
         return self.param(name, partitioned, (num_rows, config.dim), self.param_dtype)
 
@@ -113,13 +121,15 @@ class Embed(nn.Module):
         *,
         positions: Int[Array, "#B T"] | None = None,
         types: Int[Array, "B T"] | None = None,
+        languages: Int[Array, "B T"] | None = None,
         table: Float[Array, "V E"] | None = None,
         deterministic: bool = True,
     ) -> Float[Array, "B T D"]:
         """Returns the embedded tokens.
 
         Token ids outside the table give NaN, so that a wrong vocabulary shows at once. `positions` are read where the
-        config has a table of them; `types` absent means all of type 0; `table` is the token table where it is borrowed.
+        config has a table of them; `types` absent means all of type 0, `languages` absent that no embedding of a
+        language is added; `table` is the token table where it is borrowed.
         """
         table = table if self.borrows_table else self.embedding
         x_BTE = jnp.take(table, tokens, axis=0, mode="fill").astype(self.dtype)
@@ -127,6 +137,8 @@ class Embed(nn.Module):
         if self.config.num_types:
             types = jnp.zeros_like(tokens) if types is None else types
             x_BTE = x_BTE + jnp.take(self.types, types, axis=0, mode="clip").astype(self.dtype)
+        if self.config.num_languages and languages is not None:
+            x_BTE = x_BTE + jnp.take(self.languages, languages, axis=0, mode="fill").astype(self.dtype)
         if self.config.position is not None:
             # Clipped, not filled: positions at padding may lie beyond the table and must stay finite.
             rows = positions + self.config.position.offset

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from t2t.functional import precision
 from t2t.nn import checks, projection
+from t2t.nn.adaptive import AdaptiveSoftmaxHead
 from t2t.nn.classification import ClassificationHead
 from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
@@ -162,7 +163,7 @@ class MaskedLanguageModelHeadModule(nn.Module):
         return projection.add_bias(logits, bias.astype(logits.dtype))
 
 
-VocabularyHead = LanguageModelHead | MaskedLanguageModelHead
+VocabularyHead = LanguageModelHead | MaskedLanguageModelHead | AdaptiveSoftmaxHead
 """A head that scores the vocabulary, called by `logits` on whichever states are wanted."""
 
 Head = VocabularyHead | ClassificationHead

@@ -169,6 +169,7 @@ class Group(nn.Module):
         memory: Array | None,
         cross_mask: Array | None,
         caches: tuple = (),
+        past: Array | None = None,
     ) -> tuple[Array, tuple[BlockOutput, ...]]:
         """Returns the hidden state after the last block, and each block's outputs."""
         outputs = []
@@ -180,6 +181,7 @@ class Group(nn.Module):
                 memory,
                 cross_mask,
                 caches[index] if caches else None,
+                *(() if past is None else (past[index],)),
                 deterministic=self.deterministic,
                 attentions=self.attentions,
             )
@@ -234,16 +236,21 @@ class Stack(nn.Module):
         memory: Float[Array, "B M D"] | None = None,
         cross_mask: Bool[Array, "#B T M"] | None = None,
         caches: tuple = (),
+        past: Float[Array, "L B P D"] | None = None,
         deterministic: bool = True,
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> StackOutput:
-        """Returns the last hidden state, and what else was asked for. Caches (one per block) need `unrolled`."""
+        """Returns the last hidden state, and what else was asked for. Caches (one per block) need `unrolled`.
+
+        `past` are the inputs of every block at earlier positions, which its attention reads before those of `x`.
+        """
         if caches and not self.unrolled:
             raise ValueError("Stack: caches need unrolled=True, with the parameters that unstack() gives.")
         config = self.config
         if self.unrolled and config.sharing is not None:
             raise ValueError(f"Stack: unrolled=True cannot run layers that share parameters ({config.sharing}).")
+        self._check_past(past)
         if config.position is not None:
             heads = config.blocks[0].attention
             scheme = config.position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())
@@ -254,16 +261,20 @@ class Stack(nn.Module):
         first = x
         outputs: list[BlockOutput] = []
         for names, blocks, repeats in self._segments():
+            read = None if past is None else past[len(outputs) : len(outputs) + len(blocks) * (repeats or 1)]
             modules = tuple(
                 block.make(config.d_model, name=name, **self._dtypes())
                 for name, block in zip(names, blocks, strict=True)
             )
             if repeats is None:
                 used = caches[len(outputs) : len(outputs) + len(blocks)]
-                x, collected = self._group(modules, flags, prevent_cse=True)(x, *shared, used)
+                x, collected = self._group(modules, flags, prevent_cse=True)(x, *shared, used, read)
                 outputs.extend(collected)
             else:
-                x, stacked = self._scanned(modules, flags, repeats)(x, *shared)
+                if read is not None:
+                    read = read.reshape(repeats, len(blocks), *read.shape[1:])
+                scanned = self._scanned(modules, flags, repeats, reads_past=read is not None)
+                x, stacked = scanned(x, *shared, *(() if read is None else ((), read)))
                 if config.sharing is not None:  # [groups, repetitions of each, ...]
                     stacked = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), stacked)
                 outputs.extend(_unstack_outputs(stacked, repeats))
@@ -274,6 +285,16 @@ class Stack(nn.Module):
 
     def _dtypes(self) -> dict[str, Any]:
         return {"dtype": self.dtype, "param_dtype": self.param_dtype}
+
+    def _check_past(self, past: Array | None) -> None:
+        if past is None:
+            return
+        if self.config.sharing is not None:
+            raise ValueError(f"Stack: past cannot be read by layers that share parameters ({self.config.sharing}).")
+        if any(block.norm_position != "post" for block in self.config.blocks):
+            raise ValueError("Stack: past is read by blocks with norm_position='post' alone.")
+        if len(past) != self.config.num_layers:
+            raise ValueError(f"Stack: past holds {len(past)} layers, the stack has {self.config.num_layers}.")
 
     def _segments(self) -> list[tuple[tuple[str, ...], tuple[BlockConfig, ...], int | None]]:
         """Names and configs of the blocks in depth order, with the repetitions of what is scanned."""
@@ -299,7 +320,9 @@ class Stack(nn.Module):
             group = nn.remat(Group, prevent_cse=prevent_cse, policy=REMAT_POLICIES[self.config.remat])
         return group(blocks=modules, **flags)
 
-    def _scanned(self, modules: tuple[Block, ...], flags: dict[str, bool], repeats: int) -> Any:
+    def _scanned(
+        self, modules: tuple[Block, ...], flags: dict[str, bool], repeats: int, *, reads_past: bool = False
+    ) -> Any:
         # scan(remat(group)): the scan already keeps XLA from merging the recomputation with the forward pass.
         group = Group
         if self.config.remat != "none":
@@ -313,7 +336,7 @@ class Stack(nn.Module):
             body,
             variable_axes={"params": 0},
             split_rngs={"params": True, "dropout": True},
-            in_axes=nn.broadcast,
+            in_axes=(nn.broadcast,) * 5 + (0,) if reads_past else nn.broadcast,
             length=length,
             metadata_params={nn.PARTITION_NAME: "layers"},
         )

@@ -71,7 +71,9 @@ def step_flops(
         if names[-2] == "query":
             total += times * _attention(names, leaf.shape, tokens=tokens, rows=rows, halve_causal=halve_causal)
     if not {"kernel", "classifier", "span"} & set(params.get("head", {})):
-        total += 6 * math.prod(params["embed"]["embedding"].shape) * predictions
+        tables = jax.tree_util.tree_flatten_with_path(params["embed"])[0]
+        words = [leaf for path, leaf in tables if roles.path_name(path).split("/")[-1] == "embedding"]
+        total += 6 * sum(math.prod(leaf.shape) for leaf in words) * predictions
     return total
 
 
@@ -109,6 +111,8 @@ def _uses(names: list[str], *, tokens: Mapping[str, int], predictions: int, rows
             return predictions
         case [*_, "cross_attention", "key" | "value", _]:
             return tokens["encoder"]
+        case ["encoder" | "decoder" as side, *_, "position", _]:  # of distances, the same for all rows
+            return 2 * tokens[side] // rows
         case ["encoder" | "decoder" as side, *_]:
             return tokens[side]
         case _:  # projections of embeddings

@@ -23,6 +23,8 @@ class Case:
     side: Literal["encoder", "decoder", "both"] = "encoder"
     num_types: int = 0
     """Sentence types that are given; 0 = the model takes none."""
+    num_languages: int = 0
+    """Languages of tokens that are given; 0 = none are."""
     pad_id: int = 0
     pads_left: bool = False
     choices: bool = False

@@ -62,6 +62,8 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
     arrays = side(case.side, LENGTH, 1)
     if case.num_types:
         arrays[f"{case.side}_token_types"] = rng.integers(0, case.num_types, (ROWS, LENGTH)).astype(np.int32)
+    if case.num_languages:
+        arrays[f"{case.side}_language_ids"] = rng.integers(0, case.num_languages, (ROWS, LENGTH)).astype(np.int32)
     if case.choices:
         arrays = {name: np.stack([array, array[::-1]], axis=1) for name, array in arrays.items()}
         tokens, segments = (arrays[f"{case.side}_{name}"] for name in ("input_tokens", "segment_ids"))
@@ -96,6 +98,8 @@ def inputs(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     names = {"input_ids": f"{side}_input_tokens", "attention_mask": f"{side}_segment_ids"}
     if case.num_types:
         names["token_type_ids"] = f"{side}_token_types"
+    if case.num_languages:
+        names["langs"] = f"{side}_language_ids"
     if case.side == "both":
         names |= {"decoder_input_ids": "decoder_input_tokens", "decoder_attention_mask": "decoder_segment_ids"}
     return {theirs: arrays[ours] for theirs, ours in names.items()}

@@ -41,7 +41,9 @@ class PositionContext:
             None outside prefix-LMs.
         bias: Float [B or 1, N, T, S] added to the scores of every head, or None.
         rotary: `RotaryAngles` by which queries and keys are turned, or None.
-        relative: `RelativeTable` of embedded distances, from which `DisentangledAttention` makes scores, or None.
+        relative: What attention layers that score distances by content read of them, or None.
+        read_length: How many of the readers, from the first, are read too; None = all (`key_length` of them, unless
+            earlier positions or a cache come before).
 
     Leaves carry no checked annotations, because JAX rebuilds this class around tracers, shapes and axis names.
     """
@@ -53,6 +55,7 @@ class PositionContext:
     bias: Any = None
     rotary: Any = None
     relative: Any = None
+    read_length: int | None = dataclasses.field(default=None, metadata={"static": True})
 
     def add_bias(self, bias: Array) -> "PositionContext":
         """The same context with one more bias."""
