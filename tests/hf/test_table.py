@@ -170,5 +170,5 @@ def test_names_of_old_files_and_of_buffers():
     sometimes = Table(entries=(), ignored=(Ignored("base.table", "has a place in some models", if_unused=True),))
     assert sometimes.ignores("base.table", unused=True)
     assert not sometimes.ignores("base.table")
-    assert TABLE.is_of_head("head")
-    assert not TABLE.is_of_head("base.layer.17.a") and not TABLE.is_of_head("unknown")
+    assert TABLE.is_of("head", table.HEAD_PATHS)
+    assert not TABLE.is_of("base.layer.17.a", table.HEAD_PATHS) and not TABLE.is_of("unknown", table.HEAD_PATHS)
