@@ -87,21 +87,26 @@ NAMES = {
 """Names of our outputs -> transformers' names, of which a model has one or none."""
 
 
+def inputs(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch by transformers' keys."""
+    side = "decoder" if case.side == "decoder" else "encoder"
+    found = {"input_ids": arrays[f"{side}_input_tokens"], "attention_mask": arrays[f"{side}_segment_ids"]}
+    if case.num_types:
+        found["token_type_ids"] = arrays[f"{side}_token_types"]
+    if case.side == "both":
+        found |= {
+            "decoder_input_ids": arrays["decoder_input_tokens"],
+            "decoder_attention_mask": arrays["decoder_segment_ids"],
+        }
+    return found
+
+
 def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What transformers computes, as torch tensors, by the names of t2t's Output."""
     import torch
 
-    given = {name: torch.tensor(array, dtype=torch.long) for name, array in arrays.items()}
-    side = "decoder" if case.side == "decoder" else "encoder"
-    inputs = {"input_ids": given[f"{side}_input_tokens"], "attention_mask": given[f"{side}_segment_ids"]}
-    if case.num_types:
-        inputs["token_type_ids"] = given[f"{side}_token_types"]
-    if case.side == "both":
-        inputs |= {
-            "decoder_input_ids": given["decoder_input_tokens"],
-            "decoder_attention_mask": given["decoder_segment_ids"],
-        }
-    result = model(**inputs, output_hidden_states=True, return_dict=True)
+    given = {name: torch.tensor(array, dtype=torch.long) for name, array in inputs(case, arrays).items()}
+    result = model(**given, output_hidden_states=True, return_dict=True)
     found = {}
     for ours, theirs in NAMES.items():
         value = next((result[name] for name in theirs if result.get(name) is not None), None)
