@@ -118,7 +118,7 @@ def with_head(config: EncoderDecoderConfig, head: heads.Head | None, *, name: st
         return dataclasses.replace(config, head=LanguageModelHead(tied=config.shared_tokens))
     plain = {"initializer_std": _STD}
     pooled = {"pooling": "last", "activation": "tanh", "drops_input": True, **plain}
-    scores = labels.make(head, sequence=pooled, span=plain)
+    scores = labels.make(head, sequence=pooled, span=plain) if isinstance(head, heads.Labels) else None
     if scores is None:
         raise ValueError(
             f"{name} has no head {head}; possible are None and PRETRAINING, both its language model head, and heads of "

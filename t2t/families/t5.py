@@ -129,7 +129,9 @@ def with_head(config: Config, head: heads.Head | None, *, name: str = "T5") -> C
         return dataclasses.replace(config, head=LanguageModelHead(tied=tied, scale_by_width=tied))
     plain = {"initializer_std": config.d_model**-0.5}
     pooled = {"pooling": "last", "activation": "tanh", "drops_input": True, **plain}
-    scores = labels.make(head, sequence=pooled, tokens=plain, span=plain)
+    scores = None
+    if isinstance(head, heads.Labels):
+        scores = labels.make(head, sequence=pooled, tokens=plain, span=plain)
     if scores is None or (isinstance(config, EncoderConfig) and scores.task != "tokens"):
         raise ValueError(
             f"{name} has no head {head}; possible are None and PRETRAINING, both its language model head, and heads of "
