@@ -141,6 +141,10 @@ class Mesh:
             raise ValueError(f"only one axis of the mesh may be -1 (the rest of the devices); got {sizes}")
 
 
+MAX_NAME, MAX_SEED = 200, 2**31 - 1
+"""Bytes of a run's name, and the largest seed."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
     """Everything that determines a run."""
@@ -171,6 +175,10 @@ class Experiment:
         """Refuse names that are no name of a directory."""
         if not self.name or self.name.startswith(".") or any(sign in self.name for sign in "/\\ "):
             raise ValueError(f"name is {self.name!r}; it names a directory, so no slashes, spaces or leading dots")
+        if len(self.name.encode("utf-8", errors="replace")) > MAX_NAME or not self.name.isprintable():
+            raise ValueError(f"name is {self.name!r}; a directory's has at most {MAX_NAME} bytes, all printable")
+        if isinstance(self.seed, int) and not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"seed is {self.seed}; it must lie between 0 and {MAX_SEED}")
         _require_positive("experiment", vocabulary_size=self.vocabulary_size)
 
 

@@ -257,3 +257,9 @@ def test_a_part_of_another_class_is_named(experiment):
         config_lib.check_types(changed_unseen(experiment, mesh={"data": 1}))
     with pytest.raises(TypeError, match=r"seed is -1.5 .*; evaluate is None"):
         config_lib.check_types(changed_unseen(experiment, seed=-1.5, evaluate=None))
+
+
+@pytest.mark.parametrize("change", [{"name": "a\0b"}, {"name": "n" * 300}, {"seed": -1}, {"seed": 2**70}])
+def test_names_and_seeds_that_cannot_be_are_refused_at_once(experiment, change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        dataclasses.replace(experiment, **change)

@@ -29,6 +29,10 @@ class RunError(ValueError):
     """A run could not go on; the message says what is left of it and what to do."""
 
 
+class DivergedError(RunError, UsageError):
+    """A run ended in numbers that are not finite: run again, it would end so again."""
+
+
 class DataError(ValueError):
     """The next batch could not be made."""
 
@@ -184,7 +188,7 @@ def explain(error: NonFiniteError | DataError | OSError, store: checkpoint.Check
     good = "No checkpoint is there yet" if last is None else f"The last good checkpoint is {store.path(last)}"
     if not isinstance(error, NonFiniteError):
         return RunError(f"{error}. {good}. Put that right and run the same command to go on.")
-    return RunError(
+    return DivergedError(
         f"loss, gradient or parameters are not finite after step {error.step} ({', '.join(error.names)}); training "
         f"stops and nothing of it is saved. {good}. The same command would come to the same step: start a new run from "
         "that checkpoint (--init) with a lower learning rate, clip_norm, or in float32."

@@ -123,6 +123,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
         state_shardings=pieces.shardings,
     )
     in_flight: collections.deque[Any] = collections.deque()
+    failed: Exception | None = None
     report.phase("compiling the training step")
     with (
         batches,
@@ -141,10 +142,13 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                         results = evaluator(state.params, step, directory=run.evaluations)
                 except evaluate.StoppedError:
                     stop = requests.agreed(step)
+                except Exception as error:  # of a task's own functions: what was trained is saved before it is raised
+                    failed = error
                 else:
                     recorder.evaluation(step, results)
                     evaluated = step
             end = tasks.never_measured(experiment, results) if stop is None else signals.Interrupted(stop, step)
+            end = failed or end
             lacks_results = saved[0] == step and saved[1] < evaluated  # the run was stopped before this evaluation
             is_wanted = end is not None or is_due(step, experiment.checkpoint.every, total)
             if lacks_results or (saved[0] < step and is_wanted):

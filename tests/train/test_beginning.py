@@ -47,6 +47,7 @@ def test_a_run_that_cannot_go_on_says_what_is_left(tmp_path):
     with checkpoint.CheckpointStore(tmp_path) as store:
         error = beginning.explain(NonFiniteError(7, ["loss"]), store)
         assert "not finite after step 7 (loss)" in str(error) and "No checkpoint is there yet" in str(error)
+        assert isinstance(error, UsageError)  # exit code 2: a job controller must not try it again
         (tmp_path / "5").mkdir()
         error = beginning.explain(beginning.DataError("no batch: gone.txt"), store)
         assert str(error) == (

@@ -175,6 +175,20 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_is_not_saved(tmp_path):
     store.verify(1)
 
 
+def test_a_task_whose_metric_fails_loses_no_step(tmp_path, monkeypatch):
+    def fail(self, params, held_out):
+        raise ZeroDivisionError("in the metric of a task")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(evaluate.Evaluator, "losses", fail)
+        with pytest.raises(ZeroDivisionError, match="in the metric"):
+            loop.train(tiny_run.experiment(), tmp_path / "run")
+    store = checkpoint.CheckpointStore(tmp_path / "run/checkpoints")
+    assert store.steps() == [5, 6]
+    loop.train(tiny_run.experiment(), tmp_path / "run")
+    assert [r["step"] for r in metrics(tmp_path / "run") if r["split"] == "validation"] == [6, 12]
+
+
 def test_an_evaluation_that_is_not_finite_ends_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate.Evaluator, "losses", lambda self, *_: {"cross_entropy": np.nan, "examples": 13.0})
     best = {"best": "tiny_span_corruption/cross_entropy", "best_is": "lowest", "every": 6}
