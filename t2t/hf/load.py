@@ -8,6 +8,7 @@ import dataclasses
 import fnmatch
 import functools
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.vocabulary import files as vocabulary_files
+
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,8 @@ class HuggingFaceCheckpoint:
         leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
         for binding, position, index in self._held[path]:
             leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+        if not np.isfinite(leaf).all():
+            log.warning("%s: %s holds values that are not finite", self.directory, path)
         return leaf
 
     def params(self, *, dtype: str = "float32") -> dict[str, Any]:
