@@ -31,7 +31,7 @@ _REQUESTS: Mapping[Task, type] = {
 }
 
 
-def make(request: heads.Labels, **forms: Mapping[str, Any]) -> ClassificationHead | None:
+def make(request: heads.Head, **forms: Mapping[str, Any]) -> ClassificationHead | None:
     """The head asked for, in the form the family gives it; None if it has none.
 
     Args:

@@ -126,8 +126,8 @@ def test_the_real_albert_vocabulary_has_small_letters_and_undivided_punctuation(
     loaded = library(vocabulary, before=[vocabulary.bos_id], after=[vocabulary.eos_id])
     assert_same_ids(vocabulary, texts, plain(loaded))
     pair = loaded.encode("Hello wörld", "Bye.")
-    assert pair.tokens == ["[CLS]", "▁hello", "▁world", "[SEP]", "▁bye", ".", "[SEP]"]
-    assert pair.type_ids == [0, 0, 0, 0, 1, 1, 1]
+    assert pair.tokens == ["[CLS]", "▁hello", "▁world", "[SEP]", "▁by", "e", ".", "[SEP]"]
+    assert pair.type_ids == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
 def test_the_real_roberta_vocabulary():
