@@ -108,7 +108,7 @@ def test_own_tasks_stand_beside_the_shipped_ones(here, monkeypatch):
     assert importlib.import_module("tasks.mine").value == 3
     assert importlib.util.find_spec("tasks.pydocs") is not None
     finding.check_modules(("tasks.mine", "tasks.pydocs"))
-    with pytest.raises(UsageError, match=r"tasks.pydoc cannot be imported.*did you mean tasks.pydocs?"):
+    with pytest.raises(UsageError, match=r"'tasks.pydoc' cannot be imported.*did you mean tasks.pydocs?"):
         finding.check_modules(("tasks.pydoc",))
 
 

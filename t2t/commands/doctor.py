@@ -134,7 +134,7 @@ def run(arguments: Sequence[str]) -> int:
     for title, lines in (
         ("devices", [] if problems else _describe_devices()),
         ("extras", _describe_extras(packages) if packages else []),
-        ("disk", [f"{shutil.disk_usage('.').free / 1e9:.1f} GB free here; a run of quickstart takes 0.5 GB"]),
+        ("disk", [f"{shutil.disk_usage('.').free / 1e9:.1f} GB free here; a run of quickstart takes 0.1 GB"]),
         ("problems", list(problems) or ["none"]),
     ):
         for i, line in enumerate(lines):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -60,6 +61,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _start(experiment: Experiment, source: Source, options: Options) -> int:
+    print("importing JAX and TensorFlow", file=sys.stderr, flush=True)  # the longest time in which nothing is heard
     from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
     from t2t.train import processes
 

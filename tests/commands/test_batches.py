@@ -25,7 +25,9 @@ def calls(tmp_path, monkeypatch):
         made.append({"texts": len(texts), **options})
         return np.zeros(len(texts))
 
-    monkeypatch.setattr(t2t, "load", lambda path: types.SimpleNamespace(generate=generate, score=score), raising=False)
+    monkeypatch.setattr(
+        t2t, "load", lambda path: types.SimpleNamespace(generate=generate, score=score, config=None), raising=False
+    )
     return made
 
 

@@ -72,7 +72,7 @@ def test_lines_end_at_line_ends_alone(tmp_path):
     [
         ("in.txt", b"caf\xe9\n", r"in\.txt is not UTF-8 .*iconv"),
         ("in.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"in\.jsonl:2 holds \\ud800"),
-        ("in.txt.gz", gzip.compress(b"one\n" * 99)[:-9], r"in\.txt\.gz cannot be read to its end"),
+        ("in.txt.gz", gzip.compress(b"one\n" * 99, mtime=0)[:-9], r"in\.txt\.gz cannot be read to its end"),
         ("in.txt.gz", b"one\n", r"in\.txt\.gz cannot be read to its end: Not a gzipped file"),
     ],
 )

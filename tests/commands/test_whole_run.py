@@ -276,7 +276,7 @@ def test_a_vocabulary_is_trained_on_files(here, capsys):
     arguments = ["vocab", "train", "--input", "text.txt", "--size", "130", "--output", "voc"]
     assert cli.main(arguments) == 0
     assert "130 ids" in capsys.readouterr().out
-    assert cli.main([*arguments[:-3], "100000", "--output", "voc2"]) == 1
+    assert cli.main([*arguments[:-3], "100000", "--output", "voc2"]) == 2
     assert "too large for this text" in capsys.readouterr().err
     assert cli.main(["vocab", "train", "--size", "130", "--output", "voc"]) == 2
     assert cli.main(["train", "lower", "--name", "spm", "--vocabulary", "voc", "--train.steps", "2"]) == 0
