@@ -14,8 +14,9 @@ from t2t.commands import arguments as arguments_lib
 class Import:
     """Write a Hugging Face model as a directory that every command reads (`--init`, generate, score, export).
 
-    It takes safetensors, pytorch_model.bin and flax_model.msgpack, in one file or in shards. Nothing is left out or
-    made up unless you name it: what does not fit is listed.
+    It takes safetensors, pytorch_model.bin and flax_model.msgpack, in one file or in shards, and T5's original
+    checkpoints, T5X's and TensorFlow's, which hold no config.json. Nothing is left out or made up unless you name it:
+    what does not fit is listed.
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
@@ -24,6 +25,8 @@ class Import:
     """The directory to write."""
     head: Literal["own", "pretraining", "masked"] = "own"
     """Which head the model shall have: that of the files, that of pretraining, that of masked words."""
+    vocabulary: str | None = None
+    """Files of the vocabulary, where the directory holds none: sentencepiece.model of T5's original checkpoints."""
     drop: tuple[str, ...] = ()
     """Patterns of tensors to leave out, such as 'score.*'."""
     fresh: tuple[str, ...] = ()
@@ -42,7 +45,9 @@ def run(arguments: Sequence[str]) -> int:
     output = pathlib.Path(options.output)
     arguments_lib.check_output(output, overwrite=options.overwrite)
     from t2t import heads
+    from t2t.errors import UsageError
     from t2t.hf import hub, load, model_directory
+    from t2t.vocabulary import Vocabulary
 
     chosen = {"pretraining": heads.PRETRAINING, "masked": heads.MaskedLM()}
     opened = load.open_directory(
@@ -52,6 +57,14 @@ def run(arguments: Sequence[str]) -> int:
         fresh=options.fresh,
         ignore_attributes=options.ignore_attributes,
     )
+    if options.vocabulary is not None:
+        vocabulary = pathlib.Path(options.vocabulary)
+        if Vocabulary.load(vocabulary).size > opened.config.vocab_size:
+            raise UsageError(
+                f"{vocabulary} has {Vocabulary.load(vocabulary).size} ids, the model {opened.config.vocab_size} rows: "
+                "it is the vocabulary of another model"
+            )
+        opened = dataclasses.replace(opened, vocabulary=vocabulary)
     for names, what in ((opened.dropped, "left out"), (opened.fresh, "fresh")):
         if names:
             print(f"{what}: {', '.join(names)}")

@@ -19,7 +19,7 @@ import numpy as np
 from flax import traverse_util
 
 from t2t import families, heads
-from t2t.hf import config_map, files, table, tensors, tokenizer
+from t2t.hf import config_map, files, original_t5, table, tensors, tokenizer
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
@@ -104,7 +104,7 @@ def open_directory(
         export.export("ours", config=opened.config, params=opened.params(), vocabulary=Vocabulary.load("theirs"))
 
     Args:
-        directory: holds config.json and model.safetensors, or an index and its shards.
+        directory: holds config.json and model.safetensors, or another of the files that `t2t.hf.tensors` reads.
         head: the head the model shall have; None is the one of the files. With another head, tensors of the old one
           (and of a decoder that the new one does without) are left out and parameters of the new one are fresh.
         drop: patterns of further tensors to leave out.
@@ -145,9 +145,11 @@ def open_directory(
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The parsed config.json of a directory."""
+    """The parsed config.json of a directory, or what an original checkpoint of T5 says in its place."""
     path = directory / "config.json"
     if not path.exists():
+        if original_t5.holds(directory):
+            return original_t5.config(directory)
         raise FileNotFoundError(f"{directory} is no Hugging Face directory: it has no config.json")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,8 @@
 """The tensors of a Hugging Face directory, whatever kind of file holds them; each is read when it is asked for.
 
 In this order, the first that is there: safetensors, PyTorch's `pytorch_model.bin`, Flax's `flax_model.msgpack`; each as
-one file or as shards with an index. Nothing of torch or transformers is needed, and nothing in a file is executed.
+one file or as shards with an index; last the original checkpoints of T5. Nothing of torch or transformers is needed,
+and nothing in a file is executed.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import safetensors
 
-from t2t.hf import flax_files, torch_files
+from t2t.hf import flax_files, original_t5, torch_files
 
 
 @runtime_checkable
@@ -89,6 +90,8 @@ def _open(directory: Path) -> dict[str, Stored]:
             return dict(kind.open(directory / kind.single))
         if (directory / kind.index).exists():
             return _open_shards(directory, kind)
+    if original_t5.holds(directory):
+        return dict(original_t5.open_tensors(directory))
     known = ", ".join(kind.single for kind in FORMATS)
     others = sorted(p.name for p in directory.glob("*") if p.suffix in (".bin", ".msgpack", ".h5", ".pt", ".ckpt"))
     held = f"; it holds {', '.join(others)}: save the model as safetensors first" if others else ""

@@ -15,7 +15,7 @@ from flax import traverse_util
 from t2t import config as config_lib
 from t2t import sharding
 from t2t.errors import UsageError
-from t2t.hf import hub, table
+from t2t.hf import hub, original_t5, table
 from t2t.train import checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
@@ -54,6 +54,8 @@ def open_source(path: str | Path) -> Source:
     if not path.is_dir():
         raise UsageError(f"{path} is no directory: give a run, a checkpoint, a model or a Hugging Face directory")
     file = path / "config.json"
+    if not file.is_file() and original_t5.holds(path):
+        return _open_hugging_face(path)
     if not file.is_file():
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
     if (path / checkpoint.STATE).is_dir():
