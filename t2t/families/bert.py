@@ -273,6 +273,8 @@ def encoder_attributes(config: Any) -> dict[str, Any]:
     block, embed = config.stack.blocks[0], config.embed
     if embed.position is None:
         raise config_map.InexpressibleError("it has no table of absolute positions")
+    if not isinstance(config.head, MaskedLanguageModelHead | ClassificationHead | None):
+        raise config_map.InexpressibleError(f"its head is {type(config.head).__name__}, not that of masked words")
     return {
         "vocab_size": config.vocab_size,
         "hidden_size": config.d_model,

@@ -81,6 +81,7 @@ def xlm(
             initializer_std=d_model**-0.5,
         ),
         stack=StackConfig(num_layers=num_layers, d_model=d_model, pattern=(block,)),
+        family="xlm",
     )
 
 

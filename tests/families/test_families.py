@@ -15,6 +15,7 @@ from t2t.hf import config_map, export, load
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import MaskedLanguageModelHead, VocabularyHead
 from t2t.nn.positions.rotary import Rotary
 from t2t.nn.stack import StackConfig
@@ -39,6 +40,8 @@ def shrink(config: Any) -> Any:
     sizes = {name: size for name, size in SIZES.items() if fields.get(name) is not None}
     if "dim" in sizes and (isinstance(config, MaskedLanguageModelHead) or "d_model" in sizes):
         sizes["dim"] = NARROW
+    if isinstance(config, EmbedConfig) and config.scale != 1.0:
+        sizes["scale"] = SIZES["d_model"] ** 0.5
     if isinstance(config, StackConfig):
         around, period = len(config.prefix) + len(config.suffix), len(config.pattern)
         sizes["num_layers"] = around + period * max(1, -(-(SIZES["num_layers"] - around) // period))
@@ -78,7 +81,7 @@ def model(request):
     """A config, parameters, and what they make of two rows of tokens: one shape, so one compilation for all tests."""
     config = request.param
     network, params = base.Network(config), drawn_params(config)
-    sides = {DecoderConfig: ["decoder"], EncoderDecoderConfig: ["encoder", "decoder"]}.get(type(config), ["encoder"])
+    sides = sorted({key.partition("_")[0] for key in config.example()})
     apply = jax.jit(lambda batch: network.apply(params, batch, hidden_states=True))
 
     def run(tokens: np.ndarray, segments: np.ndarray, **changed: np.ndarray) -> base.Output:

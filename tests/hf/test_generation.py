@@ -67,7 +67,7 @@ def test_transformers_writes_our_greedy_tokens_with_an_exported_model(name, tmp_
     import transformers
 
     config, architecture = EXPORTED[name]
-    params = tiny.params(config, seed=2)
+    params = tiny.params(config, seed={"bart": 4}.get(name, 2))  # with which the rows differ
     export.export(tmp_path, config=config, params=params)
     model = getattr(transformers, architecture).from_pretrained(tmp_path)
     rng = np.random.default_rng(5)

@@ -47,8 +47,8 @@ def plain(loaded):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_thousand_varied_lines(trained, kind):
-    assert_same_ids(trained[kind], lines.varied(2000), plain(library(trained[kind])))
+def test_ten_thousand_varied_lines(trained, kind):
+    assert_same_ids(trained[kind], lines.varied(10_000), plain(library(trained[kind])))
 
 
 def test_bytes_spell_what_a_vocabulary_lacks(trained):
