@@ -50,7 +50,7 @@ def row(case: Case, directory: Path) -> Iterator[str]:
     yield f"{oracle.largest_difference(_ours(opened.config, params, arrays), theirs, arrays):.1e}"
     rng = np.random.default_rng(1)
     leaves = traverse_util.flatten_dict(params, sep="/")
-    drawn = {path: (0.3 * rng.normal(size=v.shape) + path.endswith("scale")).astype("f4") for path, v in leaves.items()}
+    drawn = {path: (0.2 * rng.normal(size=v.shape) + path.endswith("scale")).astype("f4") for path, v in leaves.items()}
     params = traverse_util.unflatten_dict(drawn, sep="/")
     export.export(directory / "ours", config=opened.config, params=params)
     reopened, info = getattr(transformers, case.architecture).from_pretrained(

@@ -49,15 +49,17 @@ def shrink(config: Any) -> Any:
 
 
 def models() -> list[Any]:
-    """One tiny model for every family and each of its heads."""
+    """One tiny model for every family and each of its heads, all but the first of a family nightly."""
     found = []
     for family in FAMILIES:
-        config = shrink(next(iter(family.presets.values()))())
-        for head in (None, heads.PRETRAINING, heads.MaskedLM()):
+        config, marks = shrink(next(iter(family.presets.values()))()), []
+        for head in (heads.PRETRAINING, heads.MaskedLM(), None):
             try:
-                found.append(pytest.param(family.with_head(config, head), id=f"{family.model_type}-{head and head!r}"))
+                model = family.with_head(config, head)
             except ValueError:
                 continue
+            found.append(pytest.param(model, id=f"{family.model_type}-{head and head!r}", marks=marks))
+            marks = [pytest.mark.nightly]
     return found
 
 

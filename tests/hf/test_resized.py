@@ -20,12 +20,15 @@ def _one_of_each_family():
 
 @pytest.mark.parametrize("case", _one_of_each_family())
 def test_a_resized_model_computes_the_same(case, tmp_path):
+    import torch
     import transformers
 
     model = oracle.build(case)
     rows = case.config["vocab_size"] + 3
     model.resize_token_embeddings(rows, pad_to_multiple_of=8, mean_resizing=False)
     rows = -(-rows // 8) * 8
+    if case.name in ("mt5", "umt5"):  # whose outputs are their own until transformers resizes them
+        model.lm_head.weight = torch.nn.Parameter(0.3 * torch.randn(rows, case.config["d_model"]))
     opened = load.open_directory(oracle.save(model, tmp_path / "theirs"))
     assert opened.config.vocab_size == rows
     arrays = oracle.batch(case, padded=True)
