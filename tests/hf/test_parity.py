@@ -108,8 +108,8 @@ def test_export_opens_in_transformers_and_computes_the_same(case, theirs, tmp_pa
     _, config, params = theirs
     leaves = traverse_util.flatten_dict(params, sep="/")
     keys = jax.random.split(jax.random.key(1), len(leaves))
-    # Near 1 for norms, which is also a fine value for everything else. Of larger draws T5's scores, which have no scale,
-    # make errors of rounding: at 0.3 transformers is 1.5e-4 from what it computes itself in float64.
+    # Near 1 for norms, which is also a fine value for everything else. T5's scores, which have no scale, make errors
+    # of rounding of larger draws: at 0.3 transformers is 1.5e-4 from what it computes itself in float64.
     drawn = {
         p: np.asarray(jax.random.normal(k, v.shape)) * 0.2 + (p.endswith("scale"))
         for k, (p, v) in zip(keys, leaves.items(), strict=True)
