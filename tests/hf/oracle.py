@@ -49,7 +49,7 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
     def side(name: str, length: int, shortest: int) -> dict[str, np.ndarray]:
         lengths = [length, shortest, length - 3] if padded else [length] * ROWS
         segments = (np.arange(length)[None] < np.array(lengths)[:, None]).astype(np.int32)
-        segments = segments[:, ::-1] if case.pads_left else segments
+        segments = segments[:, ::-1].copy() if case.pads_left else segments  # torch reads no reversed view
         tokens = rng.integers(2, case.config["vocab_size"], (ROWS, length)).astype(np.int32)
         tokens = np.where(segments, tokens, case.pad_id).astype(np.int32)
         return {f"{name}_input_tokens": tokens, f"{name}_segment_ids": segments}
