@@ -179,4 +179,4 @@ def test_a_decoder_that_scores_labels_does_not_generate():
     head = ClassificationHead(task="sequence", num_labels=3, pooling="last")
     network = Network(dataclasses.replace(tiny.gpt2(), head=head))
     with pytest.raises(ValueError, match="head scores labels .task 'sequence'., not the vocabulary: generation needs"):
-        generate.generate(network, tiny.params(network.config), PROMPTS, decoding=Decoding(), start_id=None)
+        generate.generate(network, tiny.params(network.config), PROMPTS, decoding=Decoding(eos_id=1), start_id=None)
