@@ -37,6 +37,8 @@ class Case:
     """The class that its export is, where that is another."""
     is_decoding: bool = False
     """Whether greedy generation is compared too."""
+    is_of_derived_family: bool = False
+    """Whether its family only renames and resizes another, so that one of its cases a day is enough."""
 
     def __str__(self) -> str:
         return self.name
@@ -47,17 +49,25 @@ def _modules() -> list[Any]:
 
 
 def all_cases() -> tuple[Case, ...]:
-    """The cases of every family."""
-    return tuple(case for module in _modules() for case in module.CASES)
+    """The cases of every family; a module says with `IS_DERIVED = True` that its family derives from another."""
+    return tuple(
+        dataclasses.replace(case, is_of_derived_family=getattr(module, "IS_DERIVED", False))
+        for module in _modules()
+        for case in module.CASES
+    )
 
 
 def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: case.architecture) -> list[Any]:
-    """The cases as parameters of a test, all but the first of each class (or by another rule) nightly."""
+    """The cases as parameters of a test, all but the first of each class (or by another rule) nightly.
+
+    Of a family that derives from another the first case alone is not.
+    """
     seen: set[str] = set()
     found = []
     for case in cases:
-        found.append(pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if by(case) in seen else []))
-        seen.add(by(case))
+        group = f"derived {case.name.split('-')[0]}" if case.is_of_derived_family else by(case)
+        found.append(pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if group in seen else []))
+        seen.add(group)
     return found
 
 

@@ -5,4 +5,6 @@ CASES = (
     bart.case("mbart-unscaled", "MBartForConditionalGeneration", activation_function="silu"),
 )
 
+IS_DERIVED = True
+
 COUNTS = {"mbart-large-cc25": (610_851_840, 610_851_840)}

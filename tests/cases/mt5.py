@@ -8,6 +8,8 @@ CASES = (
     *t5.heads("mt5", "MT5", **GATED),
 )
 
+IS_DERIVED = True
+
 COUNTS = {
     "mt5-small": (300_176_768, 300_176_768),
     "mt5-base": (582_401_280, 582_401_280),

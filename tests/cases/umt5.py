@@ -8,6 +8,8 @@ CASES = (
     *t5.heads("umt5", "UMT5", **GATED),
 )
 
+IS_DERIVED = True
+
 COUNTS = {
     "umt5-small": (306_601_984, 306_601_984),
     "umt5-base": (592_043_520, 592_043_520),

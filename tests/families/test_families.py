@@ -125,7 +125,7 @@ def test_config_json_comes_back_as_the_same_config(model):
     assert config_map.differences(config, family.from_hf(values, frozenset(names))) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_preset_can_be_exported():
     for family in FAMILIES:
         for name, make in family.presets.items():
