@@ -109,7 +109,14 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
 
 
 def _in_order(tensor: Tensor, dtype: str) -> np.ndarray:
-    array = np.ascontiguousarray(tensor.get(), dtype=DTYPES[dtype])
+    given = tensor.get()
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(given, dtype=DTYPES[dtype])
     if array.shape != tensor.shape:
         raise ValueError(f"{tensor.name} has shape {array.shape}, its name table says {tensor.shape}")
+    if np.isinf(array).sum() > np.isinf(given).sum():
+        raise ValueError(
+            f"{tensor.name} holds {float(np.abs(given).max()):.3g}, which {dtype} has no number for: export as "
+            "bfloat16 or float32"
+        )
     return array

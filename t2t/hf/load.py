@@ -164,7 +164,7 @@ def start_id(directory: Path, config: Any) -> int | None:
     """The token with which a decoder starts; None for encoders, and decoders whose text begins with the prompt itself.
 
     A decoder's is what its tokenizer puts before every text, an encoder-decoder's the one its config names (T5's 0,
-    BART's end token).
+    BART's end token), or where it names none that of the family (mBART has none: it is the code of the language).
     """
     if isinstance(config, EncoderConfig):
         return None
@@ -172,7 +172,10 @@ def start_id(directory: Path, config: Any) -> int | None:
         return tokenizer.first_token(directory)
     generation = directory / "generation_config.json"
     said = json.loads(generation.read_text(encoding="utf-8")) if generation.exists() else {}
-    return {"decoder_start_token_id": 0, **read_config(directory), **said}["decoder_start_token_id"]
+    config_json = read_config(directory)
+    published = families.by_model_type(config_json["model_type"]).published_ids
+    usual = 0 if published is None else published.get("decoder_start_token_id")
+    return {"decoder_start_token_id": usual, **config_json, **said}["decoder_start_token_id"]
 
 
 def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, str]:

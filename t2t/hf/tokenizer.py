@@ -63,6 +63,7 @@ def write(
         **_as_read(definition),
         **tokens,
         **additional,
+        **_without_extras(vocabulary),
     }
     written = {
         "tokenizer.json": _text(definition),
@@ -135,6 +136,14 @@ def _template(
         "pair": [*first, *second, *end],
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in used.items()},
     }
+
+
+def _without_extras(vocabulary: vocabularies.Vocabulary) -> dict[str, int]:
+    """What tells readers of a model of T5's layout that none of its usual sentinels follow the pieces."""
+    is_model = isinstance(vocabulary, vocabularies.SentencePieceVocabulary) and not vocabulary.fairseq
+    if not is_model or vocabulary.sentinels or not sentencepiece_model.is_t5_layout(vocabulary.model):
+        return {}
+    return {"extra_ids": 0}
 
 
 def _as_read(definition: dict[str, Any]) -> dict[str, bool | None]:

@@ -27,7 +27,7 @@ def read(path: Path, *, sentinels: int | None, config: dict[str, Any]) -> senten
     Args:
         path: the file; its name tells fairseq's models, the pieces tell those of ALBERT, XLNet and DeBERTa-v2 and v3.
         sentinels: as for `Vocabulary.load`.
-        config: the content of tokenizer_config.json.
+        config: the content of tokenizer_config.json, which may say how many sentinels T5's tokenizer adds (extra_ids).
     """
     model = path.read_bytes()
     special = sentencepiece_model.special_pieces(model)
@@ -50,6 +50,8 @@ def read(path: Path, *, sentinels: int | None, config: dict[str, Any]) -> senten
             mask=mask,
             appended=() if {mask, f"▁{mask}"} & set(special) else (mask,),
         )
+    if sentinels is None and not base.sentinel_ids(special):
+        sentinels = config.get("extra_ids")
     return sentencepiece_model.SentencePieceVocabulary(sentencepiece_model.with_pieces(model, sentinels=sentinels))
 
 

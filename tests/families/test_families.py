@@ -150,6 +150,30 @@ def test_padding_changes_nothing(model):
     np.testing.assert_allclose(neighbours[real], zeros[real], atol=1e-5)
 
 
+def test_padding_on_the_left_changes_nothing(model):
+    """Positions are those of the text, in a plain forward pass too (huggingface/transformers#3021); a row of padding
+    alone stays finite (huggingface/transformers#31035)."""
+    *_, run = model
+    tokens, lengths = tokens_of(8, 2, LENGTH), np.array([[9], [2]])
+    right, left = np.arange(LENGTH) < lengths, np.arange(LENGTH) >= LENGTH - lengths
+    moved = np.zeros_like(tokens)
+    moved[left] = tokens[right]
+    expected = result(run(np.where(right, tokens, 0), right))
+    np.testing.assert_allclose(result(run(moved, left))[left], expected[right], atol=1e-5)
+    assert np.isfinite(result(run(np.zeros_like(tokens), np.zeros_like(left)))).all()
+
+
+def test_a_token_with_the_number_of_padding_is_read_like_any_other(model):
+    """Padding may be the end token, so it is never told by its number (huggingface/transformers#17426)."""
+    *_, run = model
+    tokens, real = tokens_of(9, 2, LENGTH), np.ones((2, LENGTH))
+    found = []
+    for token in (0, 1):
+        tokens[:, 3] = token
+        found.append(result(run(tokens, real))[:, -1])
+    assert (np.abs(found[0] - found[1]).reshape(2, -1).max(axis=1) > 1e-5).all()
+
+
 def test_packed_examples_equal_single_ones(model):
     *_, run = model
     tokens = tokens_of(2, 2, LENGTH)

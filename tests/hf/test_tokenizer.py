@@ -167,6 +167,13 @@ def test_spiece_model_keeps_another_number_of_sentinels(trained, tmp_path):
     assert vocabularies.Vocabulary.load(tmp_path) == trained["few sentinels"]
 
 
+def test_a_model_without_sentinels_comes_back_without(tmp_path):
+    """Readers of a SentencePiece model of T5's layout add 100 unless they are told otherwise."""
+    vocabulary = vocabularies.train_sentencepiece(lines.corpus(), size=1000, sentinels=0)
+    tokenizer.write(tmp_path, vocabulary, **T5_FRAME)
+    assert vocabularies.Vocabulary.load(tmp_path) == vocabulary
+
+
 def test_tokenizer_config(trained, tmp_path):
     written = tokenizer.write(tmp_path, trained["unigram"], **T5_FRAME, max_length=512)
     assert sorted(written) == sorted(path.name for path in tmp_path.iterdir())
