@@ -8,6 +8,7 @@ the directory, we read it. `export`: we wrote it, transformers read it without a
 the largest difference of any output, all hidden states included, in float32; the tests allow 1e-4.
 """
 
+import functools
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def row(case: Case, directory: Path) -> Iterator[str]:
     drawn = {path: (0.2 * rng.normal(size=v.shape) + path.endswith("scale")).astype("f4") for path, v in leaves.items()}
     params = traverse_util.unflatten_dict(drawn, sep="/")
     export.export(directory / "ours", config=opened.config, params=params)
-    reopened, info = getattr(transformers, case.architecture).from_pretrained(
+    reopened, info = getattr(transformers, case.exported or case.architecture).from_pretrained(
         directory / "ours", output_loading_info=True, attn_implementation="eager"
     )
     problems = sorted(name for name, found in info.items() if found)
@@ -62,9 +63,13 @@ def row(case: Case, directory: Path) -> Iterator[str]:
     yield f"{difference:.1e}" if not problems else f"{difference:.1e}, {', '.join(problems)}"
 
 
+@functools.cache
+def _compiled(config: Any) -> Any:
+    return jax.jit(lambda params, batch: base.Network(config).apply(params, batch, hidden_states=True))
+
+
 def _ours(config: Any, params: Any, arrays: dict[str, np.ndarray]) -> Any:
-    network = base.Network(config)
-    return jax.jit(lambda p, b: network.apply(p, b, hidden_states=True))(jax.tree.map(jnp.asarray, params), arrays)
+    return _compiled(config)(jax.tree.map(jnp.asarray, params), arrays)
 
 
 if __name__ == "__main__":

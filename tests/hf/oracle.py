@@ -27,7 +27,8 @@ def build(case: Case) -> Any:
     config._attn_implementation = "eager"
     model = architecture(config).eval()
     own = getattr(model, "lm_head", None)
-    if case.config.get("tie_word_embeddings") is False and own and own.weight is model.get_input_embeddings().weight:
+    is_untied = case.config.get("tie_word_embeddings") is False
+    if is_untied and getattr(own, "weight", None) is model.get_input_embeddings().weight:
         model.lm_head.weight = torch.nn.Parameter(torch.empty(config.vocab_size, config.d_model))
     # T5's scores have no scale: of larger draws they make errors of rounding beyond the tolerance, in transformers too.
     spread = 0.2 if hasattr(config, "feed_forward_proj") else 0.3

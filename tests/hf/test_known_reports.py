@@ -16,27 +16,30 @@ from t2t.models import base
 from tests.families.test_families import shrink
 from tests.hf import tiny
 
+pytestmark = pytest.mark.slow
+
 NAMED = ("yes", "maybe", "no")
 HEADS = (
-    None,
+    heads.SequenceClassification(num_labels=3, labels=NAMED),
     heads.PRETRAINING,
     heads.MaskedLM(),
-    heads.SequenceClassification(num_labels=3, labels=NAMED),
     heads.TokenClassification(num_labels=3, labels=NAMED),
+    None,
 )
 
 
 def models() -> list[Any]:
-    """A tiny model of every family with each of its heads, as parameters of a test."""
+    """A tiny model of every family with each of its heads, as parameters of a test; all but the first nightly."""
     found = []
     for family in families.all_families().values():
-        config = shrink(next(iter(family.presets.values()))())
+        config, marks = shrink(next(iter(family.presets.values()))()), []
         for head in HEADS:
             try:
                 model = family.with_head(config, head)
             except ValueError:
                 continue
-            found.append(pytest.param(model, id=f"{family.model_type}-{type(head).__name__}"))
+            found.append(pytest.param(model, id=f"{family.model_type}-{type(head).__name__}", marks=marks))
+            marks = [pytest.mark.nightly]
     return found
 
 
@@ -118,7 +121,8 @@ def test_numbers_have_the_type_that_transformers_5_insists_on(exported):
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     _, again = families.expressing(read_again(config, whole(attributes)))
-    assert typed(again) == typed({name: attributes[name] for name in again})
+    compared = [name for name in again if "init" not in name]  # which some families derive from their width
+    assert typed({name: again[name] for name in compared}) == typed({name: attributes[name] for name in compared})
 
 
 def typed(value: Any) -> Any:
