@@ -25,6 +25,10 @@ if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
     fi
 fi
 
+# Opens exported sentence embeddings; after torch, or it would bring another build of it.
+.venv/bin/python -c 'import sentence_transformers' 2>/dev/null || pip 'sentence-transformers>=5' ||
+    echo "could not install sentence-transformers: its tests are skipped" >&2
+
 # Transformers 4.57 still has every family; it lives beside the environment, in .hf4, for tests marked hf4.
 if [ ! -e .hf4/transformers-4.57.6.dist-info ]; then
     echo "installing transformers 4.57.6 into .hf4"

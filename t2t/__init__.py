@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from t2t import heads, train
-    from t2t.api import Model, count_parameters, init, load, preset, presets
+    from t2t.api import Model, count_parameters, init, preset, presets
+    from t2t.opening import load
 
 __version__ = "0.1.0"
 __all__ = ["Model", "count_parameters", "heads", "init", "load", "preset", "presets", "train"]
 
-_OF_API = frozenset({"Model", "count_parameters", "init", "load", "preset", "presets"})
+_OF_API = frozenset({"Model", "count_parameters", "init", "preset", "presets"})
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for the first time."""
     if name in _OF_API:
         return getattr(importlib.import_module("t2t.api"), name)
+    if name == "load":
+        return importlib.import_module("t2t.opening").load
     if name in __all__:
         return importlib.import_module(f"t2t.{name}")
     raise AttributeError(f"module t2t has no attribute {name}")

@@ -16,10 +16,9 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import traverse_util
 
 from t2t import config as config_lib
-from t2t import heads, types
+from t2t import types
 from t2t.decode import decoding as decoding_lib
 from t2t.decode import generate as generate_lib
 from t2t.decode import score as score_lib
@@ -30,7 +29,7 @@ from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.vocabulary import Vocabulary
 
-__all__ = ["Model", "count_parameters", "init", "load", "preset", "presets"]
+__all__ = ["Model", "count_parameters", "init", "preset", "presets", "start_id"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,19 +184,29 @@ class Model:
             on_batch=on_batch,
         )
 
-    def export(self, directory: str | os.PathLike, *, dtype: str = "float32") -> list[str]:
+    def export(
+        self,
+        directory: str | os.PathLike,
+        *,
+        dtype: str = "float32",
+        sentence_embeddings: Literal["mean", "first"] | None = None,
+    ) -> list[str]:
         """Write a directory that Hugging Face transformers opens; returns the names of its files.
 
         Args:
             directory: made if missing.
             dtype: of the tensors: float32, bfloat16 or float16.
+            sentence_embeddings: of a bare encoder: how SentenceTransformer(directory) makes one vector of its states.
 
         Raises:
             ValueError: where no class of transformers computes what this model does; says why.
         """
         from t2t.hf import export
+        from t2t.hf import sentence_embeddings as vectors
 
-        return export.export(
+        if sentence_embeddings is not None:
+            vectors.check(self.config)
+        written = export.export(
             directory,
             config=self.config,
             params=self.params,
@@ -205,8 +214,12 @@ class Model:
             card=_card(Path(directory).resolve().name, self.about),
             generation=_generation(self.config, self.about),
             bare_prompts=self.start_id is None,
+            start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
         )
+        if sentence_embeddings is not None:
+            written += vectors.write(Path(directory), config=self.config, pooling=sentence_embeddings)
+        return written
 
     def _vocabulary(self) -> Vocabulary:
         if self.vocabulary is None:
@@ -253,100 +266,16 @@ def init(config: Any, *, seed: int = 0, vocabulary: Vocabulary | None = None) ->
         vocabulary: to read text with.
     """
     params = jax.jit(Network(config).init)(jax.random.key(seed))
-    return Model(config=config, params=params, vocabulary=vocabulary, start_id=_start_id(config, vocabulary))
+    return Model(config=config, params=params, vocabulary=vocabulary, start_id=start_id(config, vocabulary))
 
 
-def load(
-    path: str | os.PathLike,
-    *,
-    head: heads.Head | None = None,
-    dtype: Any = jnp.float32,
-) -> Model:
-    """The model of a run directory (its last checkpoint), a checkpoint, a model or a Hugging Face directory.
-
-    Args:
-        path: the directory.
-        head: the head a Hugging Face model shall have instead of its own; parameters it lacks are fresh.
-        dtype: of activations and matrix products; parameters are read as float32.
-
-    Raises:
-        UsageError: where the directory holds no parameters.
-        ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
-            For a head that the family does not have, and any head asked of a run, checkpoint or model.
-    """
-    from t2t.train import initialize
-
-    path = Path(path)
-    if head is not None:
-        return _load_with_head(path, head, dtype)
-    source = initialize.open_source(path)
-    vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
-    leaves = dict(source.leaves(_placed(Network(source.config).shapes())))
-    hugging_face = path if source.kind == "Hugging Face" else None
-    return Model(
-        config=source.config,
-        params=traverse_util.unflatten_dict(leaves, sep="/"),
-        vocabulary=vocabulary,
-        dtype=dtype,
-        start_id=_start_id(source.config, vocabulary, hugging_face=hugging_face),
-        about=_about(path, source.kind),
-    )
-
-
-def _load_with_head(path: Path, head: heads.Head, dtype: Any) -> Model:
-    from t2t.hf import load as hf_load
-
-    if "t2t" in hf_load.read_config(path):
-        raise ValueError(
-            f"{path} is a run, checkpoint or model of t2t, which keeps the head it was trained with: leave out head, "
-            "or export it first (t2t export) and load that"
-        )
-    opened = hf_load.open_directory(path, head=head)
-    vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
-    return Model(
-        config=opened.config,
-        params=jax.tree.map(jnp.asarray, opened.params()),
-        vocabulary=vocabulary,
-        dtype=dtype,
-        start_id=_start_id(opened.config, vocabulary, hugging_face=path),
-        about=_about(path, "Hugging Face"),
-    )
-
-
-def _start_id(config: Any, vocabulary: Vocabulary | None, *, hugging_face: Path | None = None) -> int | None:
-    """The token before a decoder's text; that of a Hugging Face decoder is what its tokenizer puts there, if any."""
-    from t2t.hf import tokenizer
+def start_id(config: Any, vocabulary: Vocabulary | None) -> int | None:
+    """The token before a decoder's text that a model of ours was trained with; None for encoders."""
     from t2t.train import build
 
     if isinstance(config, EncoderConfig):
         return None
-    if hugging_face is not None and isinstance(config, DecoderConfig):
-        return tokenizer.first_token(hugging_face)
     return 0 if vocabulary is None else build.start_id(vocabulary)
-
-
-def _placed(shapes: Any) -> dict[str, jax.ShapeDtypeStruct]:
-    from t2t.train import trees
-
-    return trees.by_path(shapes)
-
-
-def _about(path: Path, kind: str) -> dict[str, Any]:
-    """What a directory says of the training of its model."""
-    about: dict[str, Any] = {"path": str(path), "kind": kind}
-    if kind not in ("run", "checkpoint"):
-        return about
-    from t2t.train import checkpoint
-
-    store = checkpoint.CheckpointStore(path / "checkpoints" if kind == "run" else path.parent)
-    step = store.latest() if kind == "run" else int(path.name)
-    content = store.config(step)
-    return about | {
-        "step": step,
-        "metrics": store.metrics(step),
-        "experiment": content["experiment"],
-        "t2t": content["t2t"],
-    }
 
 
 def _generation(config: Any, about: dict[str, Any]) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ Exit codes: 0 done; 1 the command failed (retrying may help); 2 the command or i
 
 import difflib
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -23,10 +24,12 @@ COMMANDS = {
     "generate": "generate text from the lines of a file",
     "score": "log-probabilities of the lines of a file",
     "export": "write a run as a Hugging Face directory",
+    "import": "write a Hugging Face directory as a model directory",
     "report": "what runs have reached, beside baselines",
     "presets": "list published models, or show one",
     "tasks": "list tasks, or show examples of one",
     "vocab": "train a vocabulary on your text",
+    "tokenize": "show how vocabularies cut text, one or two side by side",
     "doctor": "show versions and devices, what is missing and how to get it",
 }
 """The commands with their summaries, in the order of the help."""
@@ -66,7 +69,7 @@ def _dispatch(arguments: list[str]) -> int:
         close = difflib.get_close_matches(command, COMMANDS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"there is no command {command}; {hint}")
-    module = importlib.import_module(f"t2t.commands.{command}")
+    module = importlib.import_module(f"t2t.commands.{command}{'_' * keyword.iskeyword(command)}")
     try:
         return module.run(rest)
     except SystemExit as exit_:  # tyro ends the process itself after printing help (0) or what it refused (2)

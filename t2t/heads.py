@@ -17,8 +17,39 @@ class MaskedLM:
     """Predictions of masked words alone, without the pooler that other pretraining objectives need."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SequenceClassification:
+    """Scores of labels for each text or pair; one label is a regression."""
+
+    num_labels: int = 2
+    labels: tuple[str, ...] = ()
+    """Names of the labels in the order of their ids, or none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenClassification:
+    """Scores of labels for each token."""
+
+    num_labels: int = 2
+    labels: tuple[str, ...] = ()
+    """Names of the labels in the order of their ids, or none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionAnswering:
+    """Scores of each token as the first, and as the last, of the answer."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoice:
+    """One score for each of several texts that go with each other, [batch, choices, length]."""
+
+
 PRETRAINING = Pretraining()
 """The heads of pretraining, for models that go on with it."""
 
-Head = Pretraining | MaskedLM
+Labels = SequenceClassification | TokenClassification | QuestionAnswering | MultipleChoice
+"""A request for a head that scores labels."""
+
+Head = Pretraining | MaskedLM | Labels
 """Any request for a head."""

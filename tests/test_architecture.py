@@ -30,10 +30,10 @@ MAY_IMPORT = {
     "data": {"types", "vocabulary", "functional"},
     "train": {
         "objectives", "models", "families", "functional", "nn", "decode", "sharding", "config", "types", "vocabulary",
-        "errors", "data", "hf.load", "hf.files", "hf.table",
+        "errors", "data", "hf.load", "hf.files", "hf.hub", "hf.original_t5", "hf.table",
     },
     "decode": {"models", "nn", "functional", "types", "vocabulary"},
-    "hf": {"models", "nn", "vocabulary", "families", "types", "heads"},
+    "hf": {"models", "nn", "vocabulary", "families", "types", "heads", "config", "errors"},
     "heads": set(),
     "types": set(),
     "errors": set(),
@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "sharding": {"config", "types"},
     "finding": {"config", "errors"},
 }  # fmt: skip
-ANYTHING = {"api", "cli", "commands", "__init__", "__main__"}
+ANYTHING = {"api", "cli", "commands", "opening", "__init__", "__main__"}
 LOW_LEVEL = {"families": {"table", "config_map"}}  # modules of hf that families build on must not import them back
 
 TENSORFLOW = {"tensorflow", "tensorflow_datasets", "tensorflow_text", "seqio", "t5"}
@@ -49,9 +49,10 @@ TORCH = {"torch", "transformers"}
 PURE = {"jax", "numpy", "jaxtyping"}
 
 FAMILIES = {
-    "albert", "bart", "bert", "byt5", "deberta", "deberta-v2", "deberta-v3", "distilbert", "electra", "flan-t5", "gpt",
-    "gpt2", "gpt-2", "gpt3", "mbart", "modernbert", "mt5", "openai-gpt", "roberta", "t5", "t5-v1_1", "tinybert",
-    "transfo-xl", "ul2", "umt5", "xlm", "xlm-roberta", "xlnet",
+    "albert", "bart", "bert", "bloom", "byt5", "deberta", "deberta-v2", "deberta-v3", "distilbert", "electra",
+    "flan-t5", "gpt", "gpt2", "gpt-2", "gpt3", "gpt_neo", "gpt_neox", "gptj", "mbart", "modernbert", "mt5",
+    "openai-gpt", "opt", "roberta", "t5", "t5-v1_1", "tinybert", "transfo-xl", "ul2", "umt5", "xlm", "xlm-roberta",
+    "xlnet",
 }  # fmt: skip
 
 
@@ -122,7 +123,8 @@ def test_heavy_libraries_stay_where_they_belong(path):
         top = found.module.partition(".")[0]
         where = f"{name_of(path)}:{found.line} imports {found.module}"
         assert top not in ("tasks", "configs"), f"{where}: t2t never imports recipes"
-        assert top not in TENSORFLOW or part == "data", f"{where} outside t2t/data"
+        is_reader = name_of(path) == "t2t/hf/array_files.py" and found.lazy  # of TensorFlow's own files
+        assert top not in TENSORFLOW or part == "data" or is_reader, f"{where} outside t2t/data"
         assert top not in TORCH or (part == "hf" and found.lazy), f"{where} outside functions of t2t/hf"
         if part == "functional":
             assert top in PURE | {"t2t"} | sys.stdlib_module_names, f"{where}: functional/ is jax and numpy only"

@@ -125,7 +125,7 @@ def test_the_help_of_a_config_shows_its_docstring_and_the_help_of_its_fields(her
         (["train"], "CONFIG"),
         (["train", "."], "is no run directory"),
         (["trian", "small"], "did you mean train?"),
-        (["presets", "--cuont"], "--count"),
+        (["presets", "--naems"], "--names"),
         (["presets", "zzzz"], "there is no preset zzzz; t2t presets lists all"),
         (["presets", "t5-smal"], "there is no preset t5-smal; the closest are t5-small"),
     ],

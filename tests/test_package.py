@@ -86,7 +86,7 @@ def test_quickstart_trains_where_pip_has_installed_nothing_but_the_wheel(wheel, 
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"XLA_FLAGS": ""}
     run(environment, empty, "train", "quickstart", *SMALL, "--evaluate.max-examples", "8", python=python)
     assert (empty / "runs" / "quickstart" / "checkpoints" / "2").is_dir()
-    assert run(environment, empty, "presets", python=python)
+    assert run(environment, empty, "presets", "--names", python=python)
     code = "import t2t, importlib.util; print(t2t.__file__); print(importlib.util.find_spec('torch'))"
     done = subprocess.run([python, "-c", code], cwd=empty, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(tmp_path / "venv")) and done.stdout.endswith("None\n")

@@ -138,6 +138,24 @@ def status() -> Iterator[Callable[[str], None]]:
     yield say
 
 
+def check_output(directory: pathlib.Path, *, overwrite: bool) -> None:
+    """Refuses to write into a directory that holds something, unless told to.
+
+    Raises:
+        UsageError: it does, or is a file.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file; give a directory to write")
+    if directory.is_dir() and any(directory.iterdir()) and not overwrite:
+        raise UsageError(f"{directory} is there already; --overwrite replaces its files")
+
+
+def list_files(directory: pathlib.Path) -> None:
+    """Print every file under a directory with its size."""
+    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+        print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB")
+
+
 def print_settings(experiment: Experiment) -> None:
     """Print every setting with its value, one a line."""
     for path, value in config_lib.flatten(experiment).items():

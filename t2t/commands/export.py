@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -19,6 +19,12 @@ class Export:
     """A run (its last checkpoint), a checkpoint or a model directory."""
     output: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT_DIR")]
     """The directory to write."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Type in which the weights are stored."""
+    sentence_embeddings: Literal["mean", "first"] | None = None
+    """Make it open with SentenceTransformer(OUT_DIR) as well: the mean of the states, or the first, is the vector."""
+    verify: bool = False
+    """Open the result with transformers, where it is installed, and compare keys, outputs and token ids."""
     overwrite: bool = False
     """Replace files of a directory that is not empty."""
 
@@ -27,16 +33,21 @@ def run(arguments: Sequence[str]) -> int:
     """Load the model and write it."""
     options = arguments_lib.parse(Export, arguments, command="export")
     output = pathlib.Path(options.output)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())) and not options.overwrite:
-        raise UsageError(f"{output} is there already; --overwrite replaces its files")
-    import t2t
+    arguments_lib.check_output(output, overwrite=options.overwrite)
+    from t2t import opening
     from t2t.hf import export
 
     try:
-        export.check_directory(output)  # before the model is loaded
+        export.check_directory(output)  # before the model is opened
     except ValueError as error:
         raise UsageError(str(error)) from error
-    t2t.load(options.model).export(output)
-    for file in sorted(output.iterdir()):
-        print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB")
+
+    model = opening.open_lazily(options.model)
+    model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)
+    arguments_lib.list_files(output)
+    if options.verify:
+        from t2t.hf import verify
+
+        for line in verify.verify(output, config=model.config, params=model.params, vocabulary=model.vocabulary):
+            print(line)
     return 0

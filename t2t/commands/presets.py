@@ -2,8 +2,9 @@
 
 import dataclasses
 import difflib
+import inspect
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -11,33 +12,101 @@ from t2t import config as config_lib
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
+MIB = 2**20
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Presets:
-    """List the published models that can be built, or show every setting and the parameters of one."""
+    """List the published models that can be built, or show every setting and the size of one.
+
+    Sizes are of the bare model: parameters, mebibytes of them in float32, bfloat16 and int8, and the operations of a
+    training step for each token (forward and backward, at --length).
+    """
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
-    """A preset, such as t5-small; without one all names are listed."""
-    count: bool = False
-    """Count the parameters of every listed preset."""
+    """A preset, such as t5-small; without one all are listed."""
+    names: bool = False
+    """List the names alone, which takes no time."""
+    length: int = 512
+    """Tokens of a row, of each side, for the operations of a token."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """List the presets, or show one."""
     options = arguments_lib.parse(Presets, arguments, command="presets")
+    if options.length < 1:
+        raise UsageError(f"--length {options.length}: a row has at least one token")
     import t2t
 
     names = t2t.presets()
     if options.name is None:
-        for name in names:
-            print(f"{name:<40}{t2t.count_parameters(t2t.preset(name)):>18,}" if options.count else name, flush=True)
+        _list(names, options)
         return 0
     if options.name not in names:
         close = difflib.get_close_matches(options.name, names, n=3, cutoff=0.4)
         hint = f"the closest are {', '.join(close)}" if close else "t2t presets lists all"
         raise UsageError(f"there is no preset {options.name}; {hint}")
-    preset = t2t.preset(options.name)
-    for path, value in config_lib.flatten(preset).items():
-        print(f"{path or 'config':<50}{value}")
-    print(f"{'parameters':<50}{t2t.count_parameters(preset):,}")
+    _explain(options.name, options.length)
     return 0
+
+
+def _list(names: Sequence[str], options: Presets) -> None:
+    if options.names:
+        print("\n".join(names))
+        return
+    print(
+        f"{'preset':<36}{'parameters':>16}{'layers':>8}{'width':>7}{'float32':>12}{'bfloat16':>12}{'int8':>12}", end=""
+    )
+    print(f"{'FLOPs/token':>13}")
+    for name in names:
+        size = _size(name, options.length)
+        layers = "+".join(map(str, size.layers))
+        megabytes = "".join(f"{size.parameters * width / MIB:>12,.1f}" for width in (4, 2, 1))
+        row = f"{name:<36}{size.parameters:>16,}{layers:>8}{size.width:>7}{megabytes}{size.flops:>13.3g}"
+        print(row, flush=True)
+
+
+def _explain(name: str, length: int) -> None:
+    import t2t
+    from t2t import families
+
+    family = next(family for family in families.all_families().values() if name in family.presets)
+    size = _size(name, length)
+    print(inspect.cleandoc(families.docstring(family)))
+    print()
+    for path, value in config_lib.flatten(t2t.preset(name)).items():
+        print(f"{path or 'config':<50}{value}")
+    print(f"{'parameters':<50}{size.parameters:,}")
+    for kind, width in (("float32", 4), ("bfloat16", 2), ("int8", 1)):
+        print(f"{f'MiB in {kind}':<50}{size.parameters * width / MIB:,.2f}")
+    print(f"{f'training FLOPs per token at length {length}':<50}{size.flops:.4g}")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Size:
+    parameters: int
+    layers: tuple[int, ...]
+    width: int
+    flops: float
+
+
+def _size(name: str, length: int) -> _Size:
+    import jax
+
+    import t2t
+    from t2t.models.base import Network
+    from t2t.train import flops
+
+    config = t2t.preset(name)
+    stacks = [getattr(config, part) for part in ("stack", "encoder", "decoder") if hasattr(config, part)]
+    shapes = Network(config).shapes()
+    batch: dict[str, Any] = {
+        key: jax.ShapeDtypeStruct((1, length), "int32") for key in config.example() if key.endswith("_input_tokens")
+    }
+    step = flops.step_flops(shapes, batch, applications=flops.applications(config))
+    return _Size(
+        parameters=t2t.count_parameters(config),
+        layers=tuple(stack.num_layers for stack in stacks),
+        width=config.d_model,
+        flops=step / (length * len(batch)),
+    )

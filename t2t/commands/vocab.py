@@ -1,23 +1,37 @@
-"""`t2t vocab train`: a SentencePiece vocabulary of your own text."""
+"""`t2t vocab train`: a vocabulary of your own text."""
 
 import dataclasses
+import functools
 import pathlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
-FILES = ("vocabulary.json", "sentencepiece.model")
+FILES = ("vocabulary.json", "sentencepiece.model", "tokenizer.json")
 """What is written, and written over."""
+
+OPTIONS = {
+    "sentencepiece-unigram": ("sentinels", "mask", "byte_fallback", "character_coverage"),
+    "sentencepiece-bpe": ("sentinels", "mask", "byte_fallback", "character_coverage"),
+    "wordpiece": ("sentinels", "lowercase", "strip_accents", "space_chinese", "character_coverage"),
+    "byte-bpe": ("sentinels", "mask", "end_of_text", "add_prefix_space"),
+}
+"""The options that each kind of vocabulary has."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabTrain:
-    """Train a SentencePiece vocabulary: pad 0, eos 1, unk 2, then pieces, a mask token and the sentinels of T5."""
+    """Train a vocabulary. The same text gives the same vocabulary.
+
+    SentencePiece (as T5's): <pad> 0, </s> 1, <unk> 2, pieces, <mask>, sentinels. Word pieces (as BERT's): [PAD] 0,
+    [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, pieces. Byte-level BPE (as RoBERTa's): <s> 0, <pad> 1, </s> 2, <unk> 3, bytes,
+    pieces, <mask>; or (as GPT-2's, with --end-of-text) bytes, pieces, <|endoftext|>.
+    """
 
     input: Annotated[tuple[str, ...], tyro.conf.arg(aliases=["-i"])] = ()
     """Text files, or globs of them (txt, md, jsonl, csv, tsv, parquet, also gzipped)."""
@@ -26,19 +40,30 @@ class VocabTrain:
     field: str = "text"
     """Column that holds the text in jsonl, tsv and parquet files."""
     size: int
-    """Ids in all, sentinels and mask included."""
+    """Ids in all, special tokens and sentinels included."""
     output: Annotated[str, tyro.conf.arg(aliases=["-o"])]
     """Directory to write."""
-    sentinels: int = 100
-    """Number of <extra_id_k>, for span corruption."""
+    kind: Literal["sentencepiece-unigram", "sentencepiece-bpe", "wordpiece", "byte-bpe"] = "sentencepiece-unigram"
+    """How text is cut: SentencePiece's unigram model or its byte-pair encoding, BERT's word pieces, or byte-pair
+    encoding of bytes, in which every text has ids."""
+    sentinels: int | None = None
+    """Number of <extra_id_k>, for span corruption; None is 100 for SentencePiece and 0 for others."""
     mask: bool = True
-    """Whether there is a mask token, for masked language modelling."""
-    kind: Literal["unigram", "bpe"] = "unigram"
-    """Unigram language model (as T5) or byte-pair encoding."""
+    """Whether there is a mask token, for masked language modelling. Word pieces always have one."""
     byte_fallback: bool = False
-    """Spell characters outside the vocabulary as bytes (256 more ids)."""
+    """SentencePiece: spell characters outside the vocabulary as bytes (256 more ids)."""
     character_coverage: float = 0.9995
-    """Fraction in [0.98, 1] of the characters of the text that get an id of their own."""
+    """SentencePiece and word pieces: fraction in [0.98, 1] of the text's characters that get an id of their own."""
+    lowercase: bool = True
+    """Word pieces: put text in lower case."""
+    strip_accents: bool | None = None
+    """Word pieces: leave accents out; None does as --lowercase."""
+    space_chinese: bool = True
+    """Word pieces: every Chinese character is a word of its own."""
+    end_of_text: bool = False
+    """Byte BPE: <|endoftext|> instead of <s>, <pad>, </s> and <unk>."""
+    add_prefix_space: bool = False
+    """Byte BPE: read the first word of a text as after a space."""
     max_lines: int = 2_000_000
     """Lines that are read at most, from the first."""
 
@@ -58,23 +83,14 @@ def _train(options: VocabTrain) -> int:
         raise UsageError("give either --input GLOB, your own files, or --corpus pydocs, the embedded text")
     if options.max_lines < 1:
         raise UsageError(f"--max-lines is {options.max_lines}; it must be positive")
+    settings = _settings(options)
     output = pathlib.Path(options.output)
     _check_output(output)
-    from t2t import vocabulary as vocabulary_lib
-
     try:
         lines = _read(options)
         print(f"training a vocabulary of {options.size:,} ids on {len(lines):,} lines", flush=True)
         began = time.monotonic()
-        trained = vocabulary_lib.train_sentencepiece(
-            lines,
-            size=options.size,
-            sentinels=options.sentinels,
-            mask=options.mask,
-            model_type=options.kind,
-            byte_fallback=options.byte_fallback,
-            character_coverage=options.character_coverage,
-        )
+        trained = _trainer(options.kind)(lines, size=options.size, **settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
     trained.save(output)
@@ -94,6 +110,28 @@ def _check_output(output: pathlib.Path) -> None:
     others = [] if not output.exists() else sorted({path.name for path in output.iterdir()} - set(FILES))
     if others:
         raise UsageError(f"{output} holds {', '.join(others[:3])}, no vocabulary alone: give another --output")
+
+
+def _settings(options: VocabTrain) -> dict[str, Any]:
+    """The options of the kind; others that were given are refused, for they would do nothing."""
+    defaults = {field.name: field.default for field in dataclasses.fields(VocabTrain)}
+    for name in {name for names in OPTIONS.values() for name in names} - set(OPTIONS[options.kind]):
+        if getattr(options, name) != defaults[name]:
+            kinds = " or ".join(kind for kind, names in OPTIONS.items() if name in names)
+            raise UsageError(f"--{name.replace('_', '-')} is for --kind {kinds}, not for {options.kind}")
+    settings = {name: getattr(options, name) for name in OPTIONS[options.kind]}
+    return {name: value for name, value in settings.items() if name != "sentinels" or value is not None}
+
+
+def _trainer(kind: str) -> Callable[..., Any]:
+    from t2t import vocabulary
+
+    return {
+        "sentencepiece-unigram": vocabulary.train_sentencepiece,
+        "sentencepiece-bpe": functools.partial(vocabulary.train_sentencepiece, model_type="bpe"),
+        "wordpiece": vocabulary.train_wordpiece,
+        "byte-bpe": vocabulary.train_byte_bpe,
+    }[kind]
 
 
 def _read(options: VocabTrain) -> list[str]:

@@ -22,6 +22,7 @@ from t2t.functional.attention import MASKED_SCORE
 from t2t.models.base import Network
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.types import Batch
 
 
@@ -170,13 +171,19 @@ def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int 
             "this is an encoder: it has no decoder to generate with. Generation needs a decoder, a prefix-LM or an "
             "encoder-decoder"
         )
+    if isinstance(network.config.head, ClassificationHead):
+        raise ValueError(
+            f"this model's head scores labels (task {network.config.head.task!r}), not the vocabulary: generation "
+            "needs a language model head (head=PRETRAINING)"
+        )
     if isinstance(network.config, EncoderDecoderConfig) and start_id is None:
         raise ValueError("an encoder-decoder needs a start_id: the token its decoder begins with (T5: 0, the padding)")
     room = _room_for_prompts(network, decoding)
+    extra = 0 if isinstance(network.config, EncoderDecoderConfig) or start_id is None else 1
     for number, prompt in enumerate(prompts):
         if not prompt and (isinstance(network.config, EncoderDecoderConfig) or start_id is None):
             raise ValueError(f"prompt {number} is empty: give at least one token")
-        if room is not None and len(prompt) + (start_id is not None) > room:
+        if room is not None and len(prompt) + extra > room:
             raise ValueError(
                 f"prompt {number} has {len(prompt)} tokens; the model's {network.config.embed.position.max_positions} "
                 f"positions leave room for {room} beside max_tokens={decoding.max_tokens}: shorten the prompt or "

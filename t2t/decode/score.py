@@ -12,6 +12,7 @@ from t2t.decode import prompts as prompt_batches
 from t2t.models.base import Network
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.types import Batch
 
 
@@ -59,6 +60,11 @@ def score(
     """
     if isinstance(network.config, EncoderConfig):
         raise ValueError("an encoder gives no probability to a text from left to right: score needs a decoder")
+    if isinstance(network.config.head, ClassificationHead):
+        raise ValueError(
+            f"this model's head scores labels (task {network.config.head.task!r}), not the vocabulary: score needs a "
+            "language model head (head=PRETRAINING)"
+        )
     if reduction not in ("sum", "mean"):
         raise ValueError(f"reduction={reduction!r}: give 'sum' or 'mean'")
     both_sides = isinstance(network.config, EncoderDecoderConfig)

@@ -24,6 +24,15 @@ def all_families() -> Mapping[str, config_map.Family]:
     return {family.model_type: family for family in families}
 
 
+def docstring(family: config_map.Family) -> str:
+    """What the file of a family says about it: its sizes, its paper, and how ours differs."""
+    return next(
+        module.__doc__
+        for module in map(importlib.import_module, (f"{__name__}.{m.name}" for m in pkgutil.iter_modules(__path__)))
+        if getattr(module, "FAMILY", None) is family
+    )
+
+
 def by_model_type(model_type: str | None) -> config_map.Family:
     """The family of a config.json's `model_type`."""
     known = all_families()
@@ -65,20 +74,23 @@ def with_dropout(config: Any, rate: float) -> Any:
 def bindings(family: config_map.Family, config: Any) -> tuple[table.Binding, ...]:
     """The tensors of a model as transformers' class for it names them."""
     shapes = base.Network(config).shapes_by_path()
-    return family.table.bind(shapes, base=config.head is not None)
+    task = getattr(config.head, "task", None)
+    return family.table.bind(shapes, base=family.has_base(config), task=task)
 
 
 def expressing(config: Any) -> tuple[config_map.Family, dict[str, Any]]:
     """The family whose class of transformers computes what a config means, and its attributes in config.json.
 
+    Where several do, it is the one that the config names.
+
     Raises:
         InexpressibleError: there is none; the message says for each family what stands against it.
     """
     reasons = []
-    for family in all_families().values():
+    named = getattr(config, "family", None)
+    for family in sorted(all_families().values(), key=lambda family: family.model_type != named):
         try:
-            attributes = family.to_hf(config)
-            family.architecture(config)
+            attributes = {**family.to_hf(config), "architectures": [family.architecture(config)]}
             names = {name for binding in bindings(family, config) for name in binding.written}
             written = frozenset(name.removeprefix(family.table.base) for name in names)
             lost = config_map.differences(config, family.from_hf(attributes, written))

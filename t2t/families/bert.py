@@ -4,9 +4,11 @@
     bert-base-multilingual-cased, bert-base-multilingual-uncased
     bert-l{2,4,6,8,10,12}-h{128,256,512,768}        the 24 smaller ones; bert-tiny, -mini, -small, -medium are l2-h128,
                                                     l4-h256, l4-h512, l8-h512
+    tinybert-4, tinybert-6                          students of bert-base-uncased, 312 and 768 wide
 
 Reference: Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding,
-arXiv:1810.04805; Turc et al., Well-Read Students Learn Better, arXiv:1908.08962, for the smaller sizes.
+arXiv:1810.04805; Turc et al., Well-Read Students Learn Better, arXiv:1908.08962, for the smaller sizes; Jiao et al.,
+TinyBERT: Distilling BERT for Natural Language Understanding, arXiv:1909.10351.
 
 Differs: the activation is the exact GELU, as in transformers; Google's TensorFlow code has its tanh approximation, up
 to 5e-4 away.
@@ -18,11 +20,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
+from t2t.families import labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import LINEAR, MATRIX, VECTOR, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import MaskedLanguageModelHead
@@ -30,7 +34,7 @@ from t2t.nn.norm import LayerNorm
 from t2t.nn.positions.absolute import LearnedPositions
 from t2t.nn.stack import StackConfig
 
-_INITIALIZER = {"initializer_std": 0.02, "initializer": "truncated_normal"}
+INITIALIZER = {"initializer_std": 0.02, "initializer": "truncated_normal"}
 """Appendix A.2 of the paper and modeling.py of google-research/bert."""
 
 
@@ -42,13 +46,19 @@ def bert(
     d_ff: int,
     vocab_size: int,
     max_positions: int = 512,
+    position_offset: int = 0,
     num_types: int = 2,
+    embed_dim: int | None = None,
     activation: Activation = "gelu",
     dropout: float = 0.1,
     attention_dropout: float = 0.1,
     eps: float = 1e-12,
+    initializer: Mapping[str, Any] = INITIALIZER,
 ) -> EncoderConfig:
-    """A BERT of any size, without a head but with the pooler."""
+    """A BERT of any size, without a head but with the pooler.
+
+    With `embed_dim` the embeddings have that width, and a dense layer widens them.
+    """
     norm = LayerNorm(eps=eps)
     block = BlockConfig(
         norm=norm,
@@ -58,20 +68,21 @@ def bert(
             head_dim=d_model // num_heads,
             use_bias=True,
             dropout=attention_dropout,
-            **_INITIALIZER,
+            **initializer,
         ),
-        feed_forward=FeedForwardConfig(d_ff=d_ff, activation=activation, use_bias=True, **_INITIALIZER),
+        feed_forward=FeedForwardConfig(d_ff=d_ff, activation=activation, use_bias=True, **initializer),
         dropout=dropout,
     )
     return EncoderConfig(
         embed=EmbedConfig(
             vocab_size=vocab_size,
-            dim=d_model,
+            dim=d_model if embed_dim is None else embed_dim,
+            d_model=None if embed_dim is None else d_model,
             num_types=num_types,
-            position=LearnedPositions(max_positions=max_positions),
+            position=LearnedPositions(max_positions=max_positions, offset=position_offset),
             norm=norm,
             dropout=dropout,
-            **_INITIALIZER,
+            **initializer,
         ),
         stack=StackConfig(num_layers=num_layers, d_model=d_model, pattern=(block,)),
         pooler=True,
@@ -82,14 +93,17 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     """The model with the head asked for: that of masked words, with the next-sentence classifier for PRETRAINING."""
     if head is None:
         return dataclasses.replace(config, head=None, pooler=True)
-    if not isinstance(head, heads.Pretraining | heads.MaskedLM):
-        raise ValueError(f"BERT has no head {head}; possible are None, PRETRAINING and MaskedLM()")
     block = config.stack.blocks[0]
+    if not isinstance(head, heads.Pretraining | heads.MaskedLM):
+        plain = {"dropout": block.dropout, **INITIALIZER}
+        pooled = {"pooling": "pooler", **plain}
+        scores = labels.make(head, sequence=pooled, choice=pooled, tokens=plain, span={**plain, "dropout": 0.0})
+        return dataclasses.replace(config, head=scores, pooler=scores.reads_pooled)
     masked = MaskedLanguageModelHead(
         activation=block.feed_forward.activation,
         norm=block.norm,
         next_sentence=head == heads.PRETRAINING,
-        **_INITIALIZER,
+        **INITIALIZER,
     )
     return dataclasses.replace(config, head=masked, pooler=masked.next_sentence)
 
@@ -98,6 +112,11 @@ def _preset(*, num_layers: int, d_model: int, vocab_size: int = 30522, head: hea
     """A published size: 64 values per head, a feed-forward four times as wide as the model."""
     sizes = {"num_layers": num_layers, "d_model": d_model, "num_heads": d_model // 64, "d_ff": 4 * d_model}
     return with_head(bert(vocab_size=vocab_size, **sizes), head)
+
+
+def _tinybert(*, head: heads.Head | None = None, **sizes: int) -> EncoderConfig:
+    """A student of the paper's section 4.1."""
+    return with_head(bert(num_heads=12, vocab_size=30522, **sizes), head)
 
 
 _BASE = functools.partial(_preset, num_layers=12, d_model=768)
@@ -119,69 +138,80 @@ PRESETS = {
         for num_layers in (2, 4, 6, 8, 10, 12)
         for d_model in (128, 256, 512, 768)
     },
+    "tinybert-4": functools.partial(_tinybert, num_layers=4, d_model=312, d_ff=1200),
+    "tinybert-6": functools.partial(_tinybert, num_layers=6, d_model=768, d_ff=3072),
 }
 
 
-def _dense(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
-    layout = LINEAR if inputs == 1 else LINEAR_2
-    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
-
-
 _LAYER = "{base}encoder.layer.{i}"
+
+LAYERS = (
+    *linear_entries("encoder/{i}/attention/query", f"{_LAYER}.attention.self.query"),
+    *linear_entries("encoder/{i}/attention/key", f"{_LAYER}.attention.self.key"),
+    *linear_entries("encoder/{i}/attention/value", f"{_LAYER}.attention.self.value"),
+    *linear_entries("encoder/{i}/attention/out", f"{_LAYER}.attention.output.dense", inputs=2),
+    *norm_entries("encoder/{i}/attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+    *linear_entries("encoder/{i}/feed_forward/up", f"{_LAYER}.intermediate.dense"),
+    *linear_entries("encoder/{i}/feed_forward/down", f"{_LAYER}.output.dense"),
+    *norm_entries("encoder/{i}/feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+)
+"""The tensors of the layers, as BERT and all that follow it in transformers name them."""
+
+
+def embed_entries(decoder: str) -> tuple[Entry, ...]:
+    """The tensors of the embeddings; `decoder` names the kernel that a tied head of masked words has in old files."""
+    return (
+        Entry("embed/embedding", "{base}embeddings.word_embeddings.weight", MATRIX, copies=(f"{decoder}.weight",)),
+        Entry("embed/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
+        Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
+        *norm_entries("embed/norm", "{base}embeddings.LayerNorm"),
+    )
+
+
+def decoder_entries(head: str) -> tuple[Entry, ...]:
+    """The kernel of a head of masked words that is not tied, and the bias, which transformers' classes hold twice."""
+    return (
+        Entry("head/kernel", f"{head}.decoder.weight", LINEAR),
+        Entry("head/bias", f"{head}.bias", VECTOR, copies=(f"{head}.decoder.bias",), unless="head/kernel"),
+        # Of an untied model transformers 4 reads the first name (the second, of some families) and 5 the second, which
+        # alone it trains and saves with meaning: both are written, and the second counts where they differ.
+        Entry(
+            "head/bias",
+            f"{head}.decoder.bias",
+            VECTOR,
+            copies=(f"{head}.bias",),
+            copies_with="head/kernel",
+            copies_may_differ=True,
+            needs="head/kernel",
+        ),
+    )
+
+
+BUFFERS = (
+    Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
+    Ignored("*embeddings.token_type_ids", "a buffer of zeros that old files contain"),
+)
 
 TABLE = Table(
     base="bert.",
     old_names=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
     entries=(
-        Entry(
-            "embed/embedding",
-            "{base}embeddings.word_embeddings.weight",
-            MATRIX,
-            copies=("cls.predictions.decoder.weight",),
-        ),
-        Entry("embed/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
-        Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
-        *norm_entries("embed/norm", "{base}embeddings.LayerNorm"),
-        *_dense("encoder/{i}/attention/query", f"{_LAYER}.attention.self.query"),
-        *_dense("encoder/{i}/attention/key", f"{_LAYER}.attention.self.key"),
-        *_dense("encoder/{i}/attention/value", f"{_LAYER}.attention.self.value"),
-        *_dense("encoder/{i}/attention/out", f"{_LAYER}.attention.output.dense", inputs=2),
-        *norm_entries("encoder/{i}/attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
-        *_dense("encoder/{i}/feed_forward/up", f"{_LAYER}.intermediate.dense"),
-        *_dense("encoder/{i}/feed_forward/down", f"{_LAYER}.output.dense"),
-        *norm_entries("encoder/{i}/feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
-        *_dense("pooler", "{base}pooler.dense"),
-        *_dense("head/transform", "cls.predictions.transform.dense"),
+        *embed_entries("cls.predictions.decoder"),
+        *LAYERS,
+        *linear_entries("pooler", "{base}pooler.dense"),
+        *linear_entries("head/transform", "cls.predictions.transform.dense"),
         *norm_entries("head/norm", "cls.predictions.transform.LayerNorm"),
-        Entry("head/kernel", "cls.predictions.decoder.weight", LINEAR),
-        Entry(
-            "head/bias",
-            "cls.predictions.bias",
-            VECTOR,
-            copies=("cls.predictions.decoder.bias",),
-            unless="head/kernel",
-        ),
-        # Of an untied model transformers 4 reads the first name and 5 the second, which alone it trains and saves with
-        # meaning: both are written, and the second counts where they differ.
-        Entry(
-            "head/bias",
-            "cls.predictions.decoder.bias",
-            VECTOR,
-            copies=("cls.predictions.bias",),
-            copies_with="head/kernel",
-            copies_may_differ=True,
-            needs="head/kernel",
-        ),
-        *_dense("head/next_sentence", "cls.seq_relationship"),
+        *decoder_entries("cls.predictions"),
+        *linear_entries("head/next_sentence", "cls.seq_relationship"),
+        *labels.linear("head/classifier", "classifier"),
+        *labels.linear("head/span", "qa_outputs"),
     ),
-    ignored=(
-        Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
-        Ignored("*embeddings.token_type_ids", "a buffer of zeros that old files contain"),
-    ),
+    ignored=(*BUFFERS, Ignored("fit_dense*", "TinyBERT's projections to the width of its teacher, for distillation")),
 )
 
 ATTRIBUTES = config_map.Attributes(
     read={
+        **labels.READ,
         "vocab_size": 30522,
         "hidden_size": 768,
         "num_hidden_layers": 12,
@@ -196,17 +226,18 @@ ATTRIBUTES = config_map.Attributes(
         "tie_word_embeddings": True,
     },
     fixed={"position_embedding_type": ("absolute", None), "is_decoder": (False,), "add_cross_attention": (False,)},
-    # The pooler_* numbers are those of the multilingual files: no code reads them.
+    # No code reads these: the pooler_* of the multilingual files, and the last line of TinyBERT's.
     ignored=frozenset({
         "initializer_range", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
         "pooler_size_per_head", "pooler_type",
+        "cell", "emb_size", "pre_trained", "structure", "training",
     }),
 )  # fmt: skip
 
 
-def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
-    """The config of a BERT's config.json; which heads it has is read from the names of its tensors."""
-    config = bert(
+def encoder_from_hf(values: Mapping[str, Any], **form: Any) -> EncoderConfig:
+    """The encoder that the attributes mean, in a form that is given as to `bert`."""
+    return bert(
         num_layers=values["num_hidden_layers"],
         d_model=values["hidden_size"],
         num_heads=values["num_attention_heads"],
@@ -218,21 +249,32 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         dropout=float(values["hidden_dropout_prob"]),
         attention_dropout=float(values["attention_probs_dropout_prob"]),
         eps=values["layer_norm_eps"],
+        **form,
     )
+
+
+def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
+    """The config of a BERT's config.json; which heads it has is read from the names of its tensors."""
+    config = encoder_from_hf(values)
     if any(name.startswith("cls.predictions.") for name in names):
         next_sentence = "cls.seq_relationship.weight" in names
         config = with_head(config, heads.PRETRAINING if next_sentence else heads.MaskedLM())
         head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
         config = dataclasses.replace(config, head=head)
+    elif (request := labels.request(values)) is not None:
+        config = with_head(config, request)
     return dataclasses.replace(config, pooler="pooler.dense.weight" in names)
 
 
-def _to_hf(config: Any) -> dict[str, Any]:
+def encoder_attributes(config: Any) -> dict[str, Any]:
+    """The attributes of config.json of an encoder with or without sentence types."""
     if not isinstance(config, EncoderConfig):
         raise config_map.InexpressibleError("it is no encoder")
     block, embed = config.stack.blocks[0], config.embed
     if embed.position is None:
         raise config_map.InexpressibleError("it has no table of absolute positions")
+    if not isinstance(config.head, MaskedLanguageModelHead | ClassificationHead | None):
+        raise config_map.InexpressibleError(f"its head is {type(config.head).__name__}, not that of masked words")
     return {
         "vocab_size": config.vocab_size,
         "hidden_size": config.d_model,
@@ -248,13 +290,24 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "initializer_range": float(embed.initializer_std),
         "is_decoder": False,
         "add_cross_attention": False,
-        "tie_word_embeddings": config.head is None or config.head.tied,
+        "tie_word_embeddings": getattr(config.head, "tied", True),
+        **labels.attributes(config),
         "use_cache": True,
     }
 
 
+def to_hf(config: Any) -> dict[str, Any]:
+    """The attributes of config.json."""
+    attributes = encoder_attributes(config)
+    if not config.embed.num_types:
+        raise config_map.InexpressibleError("it has no table of sentence types")
+    return attributes
+
+
 def _architecture(config: EncoderConfig) -> str:
-    has = (config.head is not None, config.head is not None and config.head.next_sentence, config.pooler)
+    if isinstance(config.head, ClassificationHead):
+        return labels.architecture(config.head, prefix="Bert")
+    has = (config.head is not None, getattr(config.head, "next_sentence", False), config.pooler)
     names = {
         (False, False, True): "BertModel",
         (True, False, False): "BertForMaskedLM",
@@ -274,7 +327,7 @@ FAMILY = config_map.Family(
     table=TABLE,
     attributes=ATTRIBUTES,
     from_hf=_from_hf,
-    to_hf=_to_hf,
+    to_hf=to_hf,
     architecture=_architecture,
     with_head=with_head,
     starts=("bos",),

@@ -7,15 +7,17 @@ openai/finetune-transformer-lm.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
-from t2t.families import gpt2
+from t2t.families import gpt2, labels
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, MATRIX, Entry, Table
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.feed_forward import Activation
+from t2t.nn.heads import LanguageModelHead
 
 
 def gpt(**sizes: Any) -> DecoderConfig:
@@ -29,9 +31,15 @@ def gpt(**sizes: Any) -> DecoderConfig:
     return dataclasses.replace(config, stack=dataclasses.replace(config.stack, pattern=(block,), final_norm=None))
 
 
+def with_head(config: DecoderConfig, head: heads.Head | None) -> DecoderConfig:
+    """The model with the head asked for; that of its pretraining is its language model head."""
+    sequence = ("sequence",)
+    return labels.decoder_with_head(config, head, family="GPT", language_model=LanguageModelHead(), tasks=sequence)
+
+
 def _openai_gpt(*, head: heads.Head | None = None) -> DecoderConfig:
     sizes = {"num_layers": 12, "d_model": 768, "num_heads": 12, "vocab_size": 40478, "max_positions": 512}
-    return gpt2.with_head(gpt(**sizes), head)
+    return with_head(gpt(**sizes), head)
 
 
 PRESETS = {"openai-gpt": _openai_gpt}
@@ -43,12 +51,14 @@ TABLE = Table(
         Entry("embed/positions", "{base}positions_embed.weight", MATRIX),
         *gpt2.block_entries(),
         Entry("head/kernel", "lm_head.weight", LINEAR),
+        *labels.DECODER_ENTRIES,
     ),
     ignored=gpt2.IGNORED,
 )
 
 ATTRIBUTES = config_map.Attributes(
     read={
+        **labels.READ,
         "vocab_size": 40478,
         "n_positions": 512,
         "n_embd": 768,
@@ -73,7 +83,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
     del names
     if values["afn"] not in _ACTIVATIONS:
         raise ValueError(f"afn is {values['afn']!r}; possible are {', '.join(_ACTIVATIONS)}")
-    return gpt(
+    config = gpt(
         num_layers=values["n_layer"],
         d_model=values["n_embd"],
         num_heads=values["n_head"],
@@ -86,6 +96,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attn_pdrop"]),
         eps=values["layer_norm_epsilon"],
     )
+    return with_head(config, labels.request(values))
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -104,7 +115,12 @@ FAMILY = config_map.Family(
     attributes=ATTRIBUTES,
     from_hf=_from_hf,
     to_hf=_to_hf,
-    architecture=lambda config: "OpenAIGPTLMHeadModel",
-    with_head=gpt2.with_head,
+    architecture=functools.partial(
+        labels.decoder_architecture,
+        prefix="OpenAIGPT",
+        language_model="OpenAIGPTLMHeadModel",
+        endings={"tokens": "", "span": ""},
+    ),
+    with_head=with_head,
     starts=("start",),
 )

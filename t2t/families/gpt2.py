@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
+from t2t.families import labels
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.decoder import DecoderConfig
@@ -74,10 +75,8 @@ def gpt2(
 
 
 def with_head(config: DecoderConfig, head: heads.Head | None) -> DecoderConfig:
-    """The model with the head asked for: its language model head is always there and is that of pretraining."""
-    if head not in (None, heads.PRETRAINING):
-        raise ValueError(f"GPT has no head {head}; possible are None and PRETRAINING, both its language model head")
-    return config
+    """The model with the head asked for; that of its pretraining is its language model head."""
+    return labels.decoder_with_head(config, head, family="GPT-2", language_model=LanguageModelHead())
 
 
 def _preset(*, head: heads.Head | None = None, **sizes: Any) -> DecoderConfig:
@@ -132,6 +131,7 @@ TABLE = Table(
         *block_entries(),
         *norm_entries("decoder/final_norm", "{base}ln_f"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
+        *labels.DECODER_ENTRIES,
     ),
     ignored=IGNORED,
 )
@@ -144,6 +144,7 @@ SUMMARY_ATTRIBUTES = frozenset({
 
 ATTRIBUTES = config_map.Attributes(
     read={
+        **labels.READ,
         "vocab_size": 50257,
         "n_positions": 1024,
         "n_embd": 768,
@@ -171,7 +172,7 @@ ATTRIBUTES = config_map.Attributes(
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
     """The config of a GPT-2's config.json."""
     del names
-    return gpt2(
+    config = gpt2(
         num_layers=values["n_layer"],
         d_model=values["n_embd"],
         num_heads=values["n_head"],
@@ -185,10 +186,11 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attn_pdrop"]),
         eps=values["layer_norm_epsilon"],
     )
+    return with_head(config, labels.request(values))
 
 
-def shared_attributes(config: Any) -> dict[str, Any]:
-    """The attributes that GPT and GPT-2 give the same names."""
+def check_causal(config: Any) -> None:
+    """Refuses what no decoder of transformers computes."""
     if not isinstance(config, DecoderConfig):
         raise config_map.InexpressibleError("it is no decoder")
     if config.prefix_attention:
@@ -197,6 +199,11 @@ def shared_attributes(config: Any) -> dict[str, Any]:
             "directions, so its weights would open and compute something else. Keep the run directory, or train with "
             "prefix_attention=False"
         )
+
+
+def shared_attributes(config: Any) -> dict[str, Any]:
+    """The attributes that GPT and GPT-2 give the same names."""
+    check_causal(config)
     block, embed = config.stack.blocks[0], config.embed
     if embed.position is None:
         raise config_map.InexpressibleError("it has no table of absolute positions")
@@ -211,7 +218,8 @@ def shared_attributes(config: Any) -> dict[str, Any]:
         "attn_pdrop": float(block.attention.dropout),
         "layer_norm_epsilon": float(block.norm.eps),
         "initializer_range": float(embed.initializer_std),
-        "tie_word_embeddings": config.head.tied,
+        "tie_word_embeddings": getattr(config.head, "tied", True),
+        **labels.attributes(config),
     }
 
 
@@ -237,7 +245,7 @@ FAMILY = config_map.Family(
     attributes=ATTRIBUTES,
     from_hf=_from_hf,
     to_hf=_to_hf,
-    architecture=lambda config: "GPT2LMHeadModel",
+    architecture=functools.partial(labels.decoder_architecture, prefix="GPT2", language_model="GPT2LMHeadModel"),
     with_head=with_head,
     starts=("start",),
 )

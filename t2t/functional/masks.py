@@ -93,3 +93,60 @@ def cache_mask(
     rows = index + jnp.arange(length)[None, :, None]
     columns = jnp.arange(key_length)[None, None, :]
     return (columns <= rows) & (columns >= starts[:, None, None])
+
+
+def window_mask(length: int, key_length: int, *, index: Int[Array, ""] | int = 0, window: int) -> Bool[Array, "1 T S"]:
+    """True where the positions are at most `window` apart; the first reader is at `index`.
+
+    Example:
+        >>> window_mask(3, 3, window=1)[0].astype(int).tolist()
+        [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    """
+    rows = index + jnp.arange(length)[:, None]
+    return (jnp.abs(jnp.arange(key_length)[None, :] - rows) <= window)[None]
+
+
+def permutation_mask(
+    forbidden: Int[Array, "B T T"], segment_ids: Int[Array, "B T"] | None = None
+) -> Bool[Array, "B T T"]:
+    """Mask of a permuted order: position t reads s of its example unless `forbidden[t, s]` is 1, and itself always.
+
+    Example:
+        >>> permutation_mask(jnp.array([[[1, 0, 0], [1, 1, 1], [1, 0, 1]]]))[0].astype(int).tolist()
+        [[1, 1, 1], [0, 1, 0], [0, 1, 1]]
+
+    Reference: Yang et al., XLNet, arXiv:1906.08237, section 2.3, the content stream.
+    """
+    mask = (forbidden == 0) | jnp.eye(forbidden.shape[1], dtype=bool)[None]
+    return mask if segment_ids is None else mask & segment_mask(segment_ids, segment_ids)
+
+
+def query_mask(
+    forbidden: Int[Array, "B T T"], rows: Int[Array, "B K"], segment_ids: Int[Array, "B T"] | None = None
+) -> Bool[Array, "B K T"]:
+    """Mask of readers at the positions `rows` of a permuted order: itself a position reads only where it is allowed.
+
+    Example:
+        >>> query_mask(jnp.array([[[1, 0, 0], [1, 1, 1], [1, 0, 1]]]), jnp.array([[2, 0]]))[0].astype(int).tolist()
+        [[0, 1, 0], [0, 1, 1]]
+
+    Reference: Yang et al., XLNet, arXiv:1906.08237, section 2.3, the query stream.
+    """
+    mask = forbidden == 0
+    mask = mask if segment_ids is None else mask & segment_mask(segment_ids, segment_ids)
+    return jnp.take_along_axis(mask, rows[:, :, None], axis=1)
+
+
+def with_past(
+    mask: Bool[Array, "#B T S"] | None, is_real: Bool[Array, "B P"], *, length: int, key_length: int
+) -> Bool[Array, "B T Q"]:
+    """A mask over earlier positions, all of which are read where they are real, and then those of `mask` (None = all).
+
+    Example:
+        >>> with_past(causal_mask(2), jnp.array([[False, True]]), length=2, key_length=2)[0].astype(int).tolist()
+        [[0, 1, 1, 0], [0, 1, 1, 1]]
+    """
+    shape = (is_real.shape[0], length)
+    own = jnp.ones((1, 1, key_length), bool) if mask is None else mask
+    past = jnp.broadcast_to(is_real[:, None], (*shape, is_real.shape[1]))
+    return jnp.concatenate([past, jnp.broadcast_to(own, (*shape, key_length))], axis=-1)

@@ -1,10 +1,15 @@
 """Positions of tokens and functions of relative positions."""
 
+import dataclasses
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
+
+from t2t.functional import precision
 
 
 def segment_positions(segment_ids: Int[Array, "B T"]) -> Int[Array, "B T"]:
@@ -65,3 +70,52 @@ def toeplitz(line: Float[Array, "N W"], *, length: int, key_length: int) -> Floa
     repeated = jnp.broadcast_to(jnp.pad(line, ((0, 0), (0, 1)))[:, None, :], (num_heads, length, width + 1))
     rolled_NTW = repeated.reshape(num_heads, -1)[:, : length * width].reshape(num_heads, length, width)
     return rolled_NTW[:, :, length - 1 : length - 1 + key_length]
+
+
+def interleaved_sinusoids(num_positions: int, width: int) -> Float[np.ndarray, "P D"]:
+    """Sines in the even and cosines in the odd columns of each position, float64: the 2 i-th turns by 10000**(-2i/D).
+
+    Example:
+        >>> interleaved_sinusoids(2, 4).round(3).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
+
+    Reference: Vaswani et al., Attention Is All You Need, arXiv:1706.03762, section 3.5.
+    """
+    rates = 10_000.0 ** (-np.arange(0, width, 2, dtype=np.float64) / width)
+    angles = np.arange(num_positions)[:, None] * rates[None]
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(num_positions, -1)[:, :width]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RotaryAngles:
+    """Cosines and sines [T, R / 2] of the angles of each position, and which values of a head make a pair."""
+
+    cos: Any
+    sin: Any
+    interleaved: bool = dataclasses.field(metadata={"static": True})
+
+
+def rotate(x: Float[Array, "B N T H"], angles: RotaryAngles) -> Float[Array, "B N T H"]:
+    """Turns the first R values of every head, pair by pair, in float32 at least; the others stay.
+
+    A pair is values (i, i + R / 2), or (2 i, 2 i + 1) where `interleaved`.
+
+    Example:
+        >>> quarter = RotaryAngles(jnp.array([[0.0]]), jnp.array([[1.0]]), interleaved=False)
+        >>> rotate(jnp.array([[[[3.0, 4.0, 7.0]]]]), quarter).tolist()
+        [[[[-4.0, 3.0, 7.0]]]]
+
+    Reference: Su et al., RoFormer, arXiv:2104.09864, equation 34.
+    """
+    wide = x.astype(precision.at_least_float32(x.dtype))
+    cos, sin = (angle.astype(wide.dtype)[None, None] for angle in (angles.cos, angles.sin))
+    size = 2 * cos.shape[-1]
+    turned, rest = wide[..., :size], wide[..., size:]
+    if angles.interleaved:
+        first, second = turned[..., 0::2], turned[..., 1::2]
+    else:
+        first, second = jnp.split(turned, 2, axis=-1)
+    pair = (first * cos - second * sin, second * cos + first * sin)
+    turned = jnp.stack(pair, axis=-1).reshape(turned.shape) if angles.interleaved else jnp.concatenate(pair, axis=-1)
+    return jnp.concatenate([turned, rest], axis=-1).astype(x.dtype)

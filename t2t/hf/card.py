@@ -35,9 +35,16 @@ class Card:
 
 _TASKS = {
     "ForConditionalGeneration": ("AutoModelForSeq2SeqLM", "text2text-generation"),
+    "WithLMHeadModel": ("AutoModelForMaskedLM", "fill-mask"),  # XLM's: the order here is the priority
     "LMHeadModel": ("AutoModelForCausalLM", "text-generation"),
+    "ForCausalLM": ("AutoModelForCausalLM", "text-generation"),
     "ForMaskedLM": ("AutoModelForMaskedLM", "fill-mask"),
     "ForPreTraining": ("AutoModelForPreTraining", None),
+    "ForSequenceClassification": ("AutoModelForSequenceClassification", "text-classification"),
+    "ForTokenClassification": ("AutoModelForTokenClassification", "token-classification"),
+    "ForQuestionAnswering": ("AutoModelForQuestionAnswering", "question-answering"),
+    "ForQuestionAnsweringSimple": ("AutoModelForQuestionAnswering", "question-answering"),
+    "ForMultipleChoice": ("AutoModelForMultipleChoice", None),
     "Model": ("AutoModel", "feature-extraction"),
 }
 """Ending of a class of transformers -> its automatic class and the Hub's name of its task."""
@@ -143,9 +150,12 @@ def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: s
         "AutoModelForMaskedLM": f"This is {mask}.",
         "AutoModelForPreTraining": f"This is {mask}.",
     }.get(auto, "This is a text.")
+    given = json.dumps(text, ensure_ascii=False)
+    if auto == "AutoModelForQuestionAnswering":
+        given = f'"What is this?", {given}'
     lines += [
         "tokenizer = AutoTokenizer.from_pretrained(path)",
-        f'inputs = tokenizer({json.dumps(text, ensure_ascii=False)}, return_tensors="pt")',
+        f'inputs = tokenizer({given}, return_tensors="pt")',
     ]
     if auto in ("AutoModelForSeq2SeqLM", "AutoModelForCausalLM"):
         lines += [
@@ -157,6 +167,22 @@ def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: s
             "logits = model(**inputs).logits[0]",
             "at = (inputs.input_ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]",
             "print([tokenizer.decode([i]) for i in logits[at].topk(5).indices.tolist()])",
+        ]
+    elif auto in ("AutoModelForSequenceClassification", "AutoModelForTokenClassification"):
+        lines += [
+            "ids = model(**inputs).logits[0].argmax(-1).reshape(-1).tolist()",
+            "print([model.config.id2label[i] for i in ids])",
+        ]
+    elif auto == "AutoModelForQuestionAnswering":
+        lines += [
+            "output = model(**inputs)",
+            "start, end = int(output.start_logits[0].argmax()), int(output.end_logits[0].argmax())",
+            "print(tokenizer.decode(inputs.input_ids[0, start : end + 1]))",
+        ]
+    elif auto == "AutoModelForMultipleChoice":
+        lines += [
+            "choices = {name: tensor[None] for name, tensor in inputs.items()}  # [texts, choices, length]",
+            "print(model(**choices).logits)",
         ]
     else:
         lines += ["print(model(**inputs)[0].shape)"]

@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from t2t.hf import table
 from t2t.nn import stack
 
@@ -26,7 +28,7 @@ IGNORED = frozenset({
     "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
     "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
     "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "remove_invalid_values",
-    "task_specific_params", "directionality",
+    "task_specific_params", "directionality", "eos_token_ids",
 })  # fmt: skip
 """Attributes of any config.json that say nothing about what a model computes from ids."""
 
@@ -93,7 +95,7 @@ class Attributes:
 ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 """Activations by our name -> transformers' name."""
 
-_OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
+_OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "swish": "silu"}
 
 
 def activation(name: str) -> str:
@@ -128,15 +130,32 @@ class Family:
     """config -> name of transformers' class. Raises InexpressibleError where there is none."""
     with_head: Callable[[Any, Any], Any]
     """(config, request of `t2t.heads`) -> the config with that head."""
+    has_base: Callable[[Any], bool] = lambda config: config.head is not None
+    """config -> whether names of tensors begin with the table's `base` in transformers' class for it."""
+    zeros: Callable[[Any], Mapping[str, table.Shape]] = lambda config: {}
+    """config -> shapes of tensors of zeros that transformers' class has besides the parameters, by name."""
+    constants: Callable[[Any], Mapping[str, np.ndarray]] = lambda config: {}
+    """config -> tensors that transformers' class keeps in its files besides the parameters, by name."""
+    note: str | None = None
+    """What a user of an exported model has to know."""
+    published_ids: Mapping[str, int] | None = None
+    """Special tokens in config.json where no vocabulary is given; None = those that most models of its kind share. Each
+    is written with a vocabulary, too: of the role with which its name begins (`pad_index` like `pad_token_id`)."""
     starts: tuple[str, ...] = ()
     """Special tokens before every text, by role; "start" is what starts a decoder where a vocabulary has no bos."""
     ends: tuple[str, ...] = ()
     """Special tokens after every text, by role."""
+    between: tuple[str, ...] = ()
+    """Special tokens before the second text of a pair, by role; those after the first come before them."""
+    closes: tuple[str, ...] = ()
+    """Special tokens after those, but of the last text alone (XLNet's <cls>)."""
+    padding_side: str | None = None
+    """Where texts are padded; None = left for models that generate from the end of the text, else right."""
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")
     """What a tokenizer gives the model."""
 
 
-TRAINING_ONLY = frozenset({"dropout", "initializer", "initializer_std", "out_initializer_std", "remat"})
+TRAINING_ONLY = frozenset({"dropout", "family", "initializer", "initializer_std", "out_initializer_std", "remat"})
 """Fields of configs that no forward pass without dropout depends on."""
 
 

@@ -15,7 +15,8 @@ Three things are in the way of a SentencePiece model:
 Differs: a letter with several accents in an order that is not canonical may get other ids, and so may characters that
 are younger than the map (only the first 32 exceptions are carried past NFKC). Scores that
 are no multiples of 1/256 may break ties between equally good segmentations ("####") in another way, because the library
-adds them in double precision and SentencePiece in single; our own vocabularies have only such scores.
+adds them in double precision and SentencePiece in single; our own vocabularies have only such scores. A text that
+begins with two grave accents, which an uncased vocabulary reads as a quotation mark, has no space before it.
 """
 
 import base64
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from t2t import vocabulary as vocabularies
+from t2t.vocabulary import sentencepiece_model
 
 _SPACE = "▁"
 _STAND_INS = [chr(c) for c in range(0xFDD0, 0xFDF0)]
@@ -41,12 +43,20 @@ def model_proto(model: bytes = b"") -> Any:
 
 def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, Any]:
     """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model."""
-    proto = model_proto(vocabulary.model)
+    proto = model_proto(vocabulary.effective_model)
     kinds = type(proto.pieces[0])
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):
         raise ValueError("the SentencePiece model has unused pieces, which the tokenizers library cannot leave out")
+    unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
+    if not unigram and proto.trainer_spec.model_type != proto.trainer_spec.BPE:
+        raise ValueError("only unigram and BPE models of SentencePiece have a counterpart in the tokenizers library")
     scores = {piece.piece: piece.score for piece in proto.pieces}
-    special = {p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL, kinds.USER_DEFINED)}
+    # What a user defined is one piece always: the best score does that in a unigram model, a token of its own in BPE.
+    special = {
+        piece.piece
+        for piece in proto.pieces
+        if sentencepiece_model.is_special(piece) or (piece.type == kinds.USER_DEFINED and not unigram)
+    }
     added, vocab = [], []
     for token, piece in enumerate(vocabulary.pieces()):
         is_special = piece in special or piece not in scores
@@ -54,14 +64,14 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
         vocab.append((name, scores.get(piece, 0.0)))
         if is_special:
             added.append(added_token(token, name, takes_space=name != piece))
-    unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
-    if not unigram and proto.trainer_spec.model_type != proto.trainer_spec.BPE:
-        raise ValueError("only unigram and BPE models of SentencePiece have a counterpart in the tokenizers library")
     fallback = proto.trainer_spec.byte_fallback
     metaspace = {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "first", "split": True}
+    if vocabulary.mask:
+        metaspace["prepend_scheme"] = "always"
     if not proto.normalizer_spec.add_dummy_prefix:
         metaspace["prepend_scheme"] = "never"
     decoders = [{"type": "ByteFallback"}, {"type": "Fuse"}] if fallback else []
+    cleaning = [step for name in vocabulary.clean for step in sentencepiece_model.CLEANING[name]]
     if unigram:
         model = _unigram(vocab, vocabulary.unk_id, fallback)
     else:
@@ -69,7 +79,7 @@ def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict
     return definition(
         model,
         added,
-        normalizer={"type": "Sequence", "normalizers": _normalizers(proto.normalizer_spec, scores)},
+        normalizer={"type": "Sequence", "normalizers": [*cleaning, *_normalizers(proto.normalizer_spec, scores)]},
         splitter=metaspace,
         decoder={"type": "Sequence", "decoders": [*decoders, metaspace]} if decoders else metaspace,
     )
@@ -107,6 +117,17 @@ def _bpe_model(ids: dict[str, int], merges: list[list[str]], *, unknown: str | N
         "vocab": ids,
         "merges": merges,
     }
+
+
+def _accents() -> list[tuple[int, int]]:
+    """First and last of every run of characters that combine with the one before."""
+    runs: list[tuple[int, int]] = []
+    for code in filter(lambda code: unicodedata.combining(chr(code)), range(0x110000)):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1] = (runs[-1][0], code)
+        else:
+            runs.append((code, code))
+    return runs
 
 
 def _normalizers(spec: Any, pieces: Iterable[str]) -> list[dict[str, Any]]:

@@ -23,12 +23,10 @@ from t2t.hf import config_map, files, table, tokenizer
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
-
-MAX_SHARD_BYTES = 50 * 10**9
-"""transformers 5's default."""
 
 GENERATION = frozenset({
     "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "do_sample", "temperature", "top_k",
@@ -46,8 +44,9 @@ def export(
     card: cards.Card | None = None,
     generation: Mapping[str, Any] | None = None,
     bare_prompts: bool = False,
+    start_id: int | None = None,
     dtype: str = "float32",
-    max_shard_bytes: int = MAX_SHARD_BYTES,
+    max_shard_bytes: int = files.MAX_SHARD_BYTES,
 ) -> list[str]:
     """Write a Hugging Face directory; returns the names of its files.
 
@@ -60,6 +59,7 @@ def export(
         generation: settings of generation_config.json, such as max_new_tokens and num_beams.
         bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
           the start token that t2t trains with.
+        start_id: token that starts the decoder of an encoder-decoder; None = that of the vocabulary.
         dtype: float32, bfloat16 or float16.
         max_shard_bytes: above this size the tensors are divided among files.
 
@@ -71,15 +71,22 @@ def export(
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
     family, attributes = families.expressing(config)
-    architecture = family.architecture(config)
+    (architecture,) = attributes["architectures"]
     if vocabulary is not None and vocabulary.size > config.vocab_size:
         raise ValueError(
             f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
             "this is not the vocabulary the model was trained with"
         )
-    config_json = _config_json(config, family, attributes, architecture, vocabulary, dtype)
+    _check_padding(attributes, vocabulary)
+    config_json = _config_json(config, family, attributes, vocabulary, dtype)
+    if start_id is not None and isinstance(config, EncoderDecoderConfig):
+        config_json["decoder_start_token_id"] = start_id
     generation_json = _generation_json(config_json, architecture, generation)
-    tensors = _tensors(families.bindings(family, config), params)
+    tensors = [
+        *_tensors(families.bindings(family, config), params),
+        *_zeros(family.zeros(config)),
+        *_constants(family.constants(config)),
+    ]
 
     directory = Path(directory)
     check_directory(directory)
@@ -97,7 +104,7 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
-        notes=_notes(config_json, vocabulary),
+        notes=[*([family.note] if family.note else []), *_notes(config_json, vocabulary)],
     )
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -133,15 +140,47 @@ def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> li
     ]
 
 
-def _special_ids(config: Any, vocabulary: vocabularies.Vocabulary | None) -> dict[str, int | None]:
-    """Attributes for the special ids; without a vocabulary those that all published models of a kind share."""
+def _check_padding(attributes: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> None:
+    """Refuse a vocabulary whose padding is not the one that a family's positions depend on."""
+    expected = attributes.get("pad_token_id")
+    if vocabulary is not None and expected is not None and vocabulary.pad_id != expected:
+        raise ValueError(
+            f"the vocabulary has pad_id {vocabulary.pad_id}, but transformers finds the positions of this model by"
+            f" counting the ids that are not {expected}. Train with LearnedPositions(offset=pad_id + 1), or with a"
+            f" vocabulary whose padding is {expected}."
+        )
+
+
+def _zeros(shapes: Mapping[str, table.Shape]) -> list[files.Tensor]:
+    return [files.Tensor(name, shape, lambda shape=shape: np.zeros(shape)) for name, shape in shapes.items()]
+
+
+def _constants(arrays: Mapping[str, np.ndarray]) -> list[files.Tensor]:
+    return [files.Tensor(name, array.shape, lambda array=array: array) for name, array in arrays.items()]
+
+
+def _special_ids(
+    config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
+) -> dict[str, int | None]:
+    """Attributes for the special ids; without a vocabulary those of the published models."""
+    published = family.published_ids or {}
+    if vocabulary is None and published:
+        return dict(published)
     if isinstance(config, EncoderConfig):
-        return {"pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
+        named = {name: getattr(vocabulary, f"{name.partition('_')[0]}_id") for name in published}
+        named = {name: token for name, token in named.items() if token is not None}
+        return {**named, "pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
+    if vocabulary is None and isinstance(config, EncoderDecoderConfig):
+        return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
     if vocabulary is None:
-        t5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-        return t5 if isinstance(config, EncoderDecoderConfig) else {"bos_token_id": None, "eos_token_id": None}
+        # A head that reads the last token finds it by the padding, which our batches fill with 0.
+        pad = 0 if isinstance(config.head, ClassificationHead) else None
+        return {"pad_token_id": pad, "bos_token_id": None, "eos_token_id": None}
     start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
-    return {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
+    ids = {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
+    # Attributes whose absence means transformers' own numbers.
+    others = {"bos_token_id": vocabulary.bos_id, "forced_eos_token_id": vocabulary.eos_id}
+    return {**{name: others[name] for name in others if name in (published or {})}, **ids}
 
 
 def check_directory(directory: Path) -> None:
@@ -162,17 +201,15 @@ def _config_json(
     config: Any,
     family: config_map.Family,
     attributes: Mapping[str, Any],
-    architecture: str,
     vocabulary: vocabularies.Vocabulary | None,
     dtype: str,
 ) -> dict[str, Any]:
     return {
         "model_type": family.model_type,
-        "architectures": [architecture],
         "transformers_version": TRANSFORMERS_VERSION,
         "dtype": dtype,
         "torch_dtype": dtype,
-        **_special_ids(config, vocabulary),
+        **_special_ids(config, family, vocabulary),
         **attributes,
     }
 
@@ -181,7 +218,7 @@ def _generation_json(
     config_json: Mapping[str, Any], architecture: str, generation: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
     """The content of generation_config.json, None for models that do not generate."""
-    if not architecture.endswith(("ForConditionalGeneration", "LMHeadModel")):
+    if not architecture.endswith(("ForConditionalGeneration", "ForCausalLM", "LMHeadModel")):
         if generation:
             raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(generation)}")
         return None
@@ -192,7 +229,7 @@ def _generation_json(
         raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
     if not settings.get("do_sample") and {"temperature", "top_k", "top_p"} & set(settings):
         raise ValueError("generation has temperature, top_k or top_p without do_sample=True, which has no effect")
-    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
     special = {name: config_json[name] for name in names if config_json.get(name) is not None}
     return {"transformers_version": TRANSFORMERS_VERSION, **special, **settings}
 
@@ -213,9 +250,11 @@ def _write_tokenizer(
         vocabulary,
         before=[roles[role] for role in family.starts if roles[role] is not None],
         after=[roles[role] for role in family.ends if roles[role] is not None],
+        between=[roles[role] for role in family.between if roles[role] is not None],
+        last=[roles[role] for role in family.closes if roles[role] is not None],
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
-        padding_side="left" if isinstance(config, DecoderConfig) else "right",
+        padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),
     )
 
 

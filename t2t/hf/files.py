@@ -1,4 +1,4 @@
-"""Safetensors files: tensors of one file or of shards with an index, read and written one at a time."""
+"""Safetensors files: tensors written one at a time, as one file or as shards with an index."""
 
 import dataclasses
 import json
@@ -22,81 +22,10 @@ DTYPES: Mapping[str, np.dtype] = {
 }
 """The types that parameters may be stored in, by the name config.json gives them."""
 
+MAX_SHARD_BYTES = 50 * 10**9
+"""transformers 5's default."""
+
 _CODES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-
-READABLE = frozenset({"F64", *_CODES.values()})
-"""The types that parameters are read from; integers are quantised weights, which mean nothing without their scales."""
-
-
-class TensorReader:
-    """The tensors of a directory, by name; each is read from disk when it is asked for."""
-
-    def __init__(self, directory: str | os.PathLike):
-        self._files = _locate(Path(directory))
-        self._opened: dict[Path, safetensors.safe_open] = {}
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of all tensors."""
-        return frozenset(self._files)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of a tensor, without reading it."""
-        return tuple(self._file(name).get_slice(name).get_shape())
-
-    def code(self, name: str) -> str:
-        """The type a tensor is stored in, as safetensors names it: F32, I8, ..."""
-        return self._file(name).get_slice(name).get_dtype()
-
-    def __call__(self, name: str) -> np.ndarray:
-        """A tensor in the type it is stored in."""
-        return self._file(name).get_tensor(name)
-
-    def _file(self, name: str) -> safetensors.safe_open:
-        path = self._files[name]
-        if path not in self._opened:
-            self._opened[path] = _open(path)
-        return self._opened[path]
-
-
-def _open(path: Path) -> safetensors.safe_open:
-    try:
-        return safetensors.safe_open(str(path), framework="numpy")
-    except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as safetensors: {error}; copy or download it again") from error
-
-
-def _locate(directory: Path) -> dict[str, Path]:
-    """The file of every tensor. A single file counts before an index, as in transformers."""
-    single, index = directory / SINGLE, directory / INDEX
-    if single.exists():
-        with _open(single) as file:
-            return dict.fromkeys(file.keys(), single)
-    if index.exists():
-        shards = _read_index(index)
-        absent = sorted({shard for shard in shards.values() if not (directory / shard).exists()})
-        if absent:
-            raise FileNotFoundError(f"{index} names shards that are missing: {', '.join(absent)}")
-        held_by = {shard: _open(directory / shard).keys() for shard in set(shards.values())}
-        lost = sorted(name for name, shard in shards.items() if name not in held_by[shard])
-        if lost:
-            raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lost[:5])}")
-        return {name: directory / shard for name, shard in shards.items()}
-    others = sorted(p.name for p in directory.glob("*") if p.suffix in (".bin", ".msgpack", ".h5", ".pt"))
-    held = f"; it holds {', '.join(others)}: save the model as safetensors first" if others else ""
-    raise FileNotFoundError(f"{directory} has neither {SINGLE} nor {INDEX}{held}")
-
-
-def _read_index(index: Path) -> dict[str, str]:
-    """Names of tensors -> names of files beside the index; a path to elsewhere is refused."""
-    try:
-        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        odd = [shard for shard in shards.values() if not isinstance(shard, str) or Path(shard).name != shard]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{index} is no index of shards, an object with a weight_map: {error}") from error
-    if odd:
-        raise ValueError(f"{index} names {odd[0]!r}, which is no name of a file beside it")
-    return shards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +109,14 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
 
 
 def _in_order(tensor: Tensor, dtype: str) -> np.ndarray:
-    array = np.ascontiguousarray(tensor.get(), dtype=DTYPES[dtype])
+    given = tensor.get()
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(given, dtype=DTYPES[dtype])
     if array.shape != tensor.shape:
         raise ValueError(f"{tensor.name} has shape {array.shape}, its name table says {tensor.shape}")
+    if np.isinf(array).sum() > np.isinf(given).sum():
+        raise ValueError(
+            f"{tensor.name} holds {float(np.abs(given).max()):.3g}, which {dtype} has no number for: export as "
+            "bfloat16 or float32"
+        )
     return array

@@ -6,9 +6,11 @@ a parameter the files do not hold, unless the caller asks for another head or na
 
 import dataclasses
 import fnmatch
+import functools
 import json
+import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,13 @@ import numpy as np
 from flax import traverse_util
 
 from t2t import families, heads
-from t2t.hf import config_map, files, table
+from t2t.hf import config_map, files, original_t5, table, tensors, tokenizer
 from t2t.models import base
+from t2t.models.decoder import DecoderConfig
+from t2t.models.encoder import EncoderConfig
 from t2t.vocabulary import files as vocabulary_files
+
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,36 +41,50 @@ class HuggingFaceCheckpoint:
     """Tensors of the files that the model does not hold, by request of the caller."""
     fresh: tuple[str, ...]
     """Parameters that the files do not hold, to be initialised, by request of the caller."""
-    _reader: files.TensorReader
+    _reader: tensors.TensorReader
     _bindings: tuple[table.Binding, ...]
     _names: Mapping[str, str]  # key of a binding -> name in the files
     _shapes: Mapping[str, table.Shape]
 
-    def leaves(self, *, dtype: str = "float32") -> Iterator[tuple[str, np.ndarray]]:
-        """Path and value of every parameter but the fresh ones; no more than one is held in memory."""
-        slots: dict[str, list[tuple[table.Binding, int, int | None]]] = {}
-        for binding in self._bindings:
-            for position, slot in enumerate(binding.slots):
-                slots.setdefault(slot.path, []).append((binding, position, slot.index))
-        for path, held in slots.items():
-            if path in self.fresh:
-                continue
-            leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
-            for binding, position, index in held:
-                leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
-            yield path, leaf
+    @property
+    def shapes(self) -> Mapping[str, table.Shape]:
+        """Shape of every parameter, by path."""
+        return self._shapes
 
-    def params(self, *, dtype: str = "float32", seed: int = 0) -> dict[str, Any]:
-        """All parameters as a tree, the fresh ones drawn from `seed`."""
-        leaves = dict(self.leaves(dtype=dtype))
-        if self.fresh:
-            drawn = jax.jit(self._draw)(jax.random.key(seed))
-            leaves |= {path: np.asarray(leaf, files.DTYPES[dtype]) for path, leaf in drawn.items()}
+    def leaf(self, path: str, *, dtype: str = "float32") -> np.ndarray:
+        """One parameter, read from the files or, where it is fresh, drawn."""
+        if path in self.fresh:
+            return np.asarray(self._drawn[path], files.DTYPES[dtype])
+        leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
+        for binding, position, index in self._held[path]:
+            leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+        if not np.isfinite(leaf).all():
+            log.warning("%s: %s holds values that are not finite", self.directory, path)
+        return leaf
+
+    def params(self, *, dtype: str = "float32") -> dict[str, Any]:
+        """All parameters as a tree."""
+        leaves = {path: self.leaf(path, dtype=dtype) for path in self._shapes}
         return traverse_util.unflatten_dict(leaves, sep="/")
 
-    def _draw(self, key: jax.Array) -> dict[str, jax.Array]:
-        drawn = traverse_util.flatten_dict(base.Network(self.config).init(key), sep="/")
-        return {path: drawn[path] for path in self.fresh}
+    @functools.cached_property
+    def _held(self) -> dict[str, list[tuple[table.Binding, int, int | None]]]:
+        """The tensors that hold a parameter: which part of them, and where in the parameter it stands."""
+        held: dict[str, list[tuple[table.Binding, int, int | None]]] = {}
+        for binding in self._bindings:
+            for position, slot in enumerate(binding.slots):
+                held.setdefault(slot.path, []).append((binding, position, slot.index))
+        return held
+
+    @functools.cached_property
+    def _drawn(self) -> dict[str, jax.Array]:
+        """The fresh parameters, always the same ones."""
+
+        def draw(key: jax.Array) -> dict[str, jax.Array]:
+            drawn = traverse_util.flatten_dict(base.Network(self.config).init(key), sep="/")
+            return {path: drawn[path] for path in self.fresh}
+
+        return jax.jit(draw)(jax.random.key(0))
 
 
 def open_directory(
@@ -84,9 +104,9 @@ def open_directory(
         export.export("ours", config=opened.config, params=opened.params(), vocabulary=Vocabulary.load("theirs"))
 
     Args:
-        directory: holds config.json and model.safetensors, or an index and its shards.
-        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one are
-          left out and parameters of the new one are fresh.
+        directory: holds config.json and model.safetensors, or another of the files that `t2t.hf.tensors` reads.
+        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one
+          (and of a decoder that the new one does without) are left out and parameters of the new one are fresh.
         drop: patterns of further tensors to leave out.
         fresh: patterns of parameters to initialise instead of reading.
         ignore_attributes: attributes of config.json known to be without effect.
@@ -100,14 +120,14 @@ def open_directory(
     config_json = read_config(directory)
     family = families.by_model_type(config_json.get("model_type"))
     values = family.attributes.values(config_json, ignore=ignore_attributes)
-    reader = files.TensorReader(directory)
-    names = _canonical(family.table, reader.names)
+    reader = tensors.TensorReader(directory)
+    names = _canonical(family.table, reader)
     has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
     config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
     if head is not None:
         config = family.with_head(config, head)
     shapes = base.Network(config).shapes_by_path()
-    bindings = family.table.bind(shapes, base=has_base)
+    bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
     return HuggingFaceCheckpoint(
@@ -125,9 +145,11 @@ def open_directory(
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The parsed config.json of a directory."""
+    """The parsed config.json of a directory, or what an original checkpoint of T5 says in its place."""
     path = directory / "config.json"
     if not path.exists():
+        if original_t5.holds(directory):
+            return original_t5.config(directory)
         raise FileNotFoundError(f"{directory} is no Hugging Face directory: it has no config.json")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -138,11 +160,29 @@ def read_config(directory: Path) -> dict[str, Any]:
     return content
 
 
-def _canonical(names: table.Table, keys: frozenset[str]) -> dict[str, str]:
+def start_id(directory: Path, config: Any) -> int | None:
+    """The token with which a decoder starts; None for encoders, and decoders whose text begins with the prompt itself.
+
+    A decoder's is what its tokenizer puts before every text, an encoder-decoder's the one its config names (T5's 0,
+    BART's end token), or where it names none that of the family (mBART has none: it is the code of the language).
+    """
+    if isinstance(config, EncoderConfig):
+        return None
+    if isinstance(config, DecoderConfig):
+        return tokenizer.first_token(directory)
+    generation = directory / "generation_config.json"
+    said = json.loads(generation.read_text(encoding="utf-8")) if generation.exists() else {}
+    config_json = read_config(directory)
+    published = families.by_model_type(config_json["model_type"]).published_ids
+    usual = 0 if published is None else published.get("decoder_start_token_id")
+    return {"decoder_start_token_id": usual, **config_json, **said}["decoder_start_token_id"]
+
+
+def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, str]:
     """Present name -> name in the files, for all tensors that the family does not ignore."""
     found: dict[str, str] = {}
-    for key in sorted(keys):
-        if names.ignores(key):
+    for key in sorted(reader.names):
+        if names.ignores(key) or (names.ignores(key, is_zero=True) and not reader(key).any()):
             continue
         name = names.canonical(key)
         if name in found:
@@ -155,9 +195,14 @@ class _Accounts:
     """Which tensor each binding is read from, and what is left over on either side."""
 
     def __init__(
-        self, names: table.Table, reader: files.TensorReader, present: dict[str, str], bindings: Sequence[table.Binding]
+        self,
+        names: table.Table,
+        reader: tensors.TensorReader,
+        present: dict[str, str],
+        bindings: Sequence[table.Binding],
     ):
         self._table, self._reader = names, reader
+        self._paths = {slot.path for binding in bindings for slot in binding.slots}
         self.sources: dict[str, str] = {}
         self.missing: dict[str, tuple[str, ...]] = {}  # key -> paths
         self.wrong: list[str] = []
@@ -169,7 +214,7 @@ class _Accounts:
                 continue
             self.sources[binding.key] = held[0]
             self._compare(binding, held)
-        self.unused = sorted(left.values())
+        self.unused = sorted(key for name, key in left.items() if not names.ignores(name, unused=True))
         self.dropped: set[str] = set()
         self.fresh: set[str] = set()
 
@@ -178,8 +223,8 @@ class _Accounts:
         if self._reader.shape(held[0]) != binding.shape:
             self.wrong.append(f"{held[0]} has shape {self._reader.shape(held[0])}, config.json means {binding.shape}")
             return
-        if self._reader.code(held[0]) not in files.READABLE:
-            readable = ", ".join(sorted(files.READABLE))
+        if self._reader.code(held[0]) not in tensors.READABLE:
+            readable = ", ".join(sorted(tensors.READABLE))
             self.wrong.append(
                 f"{held[0]} is stored as {self._reader.code(held[0])}; parameters are read from {readable}"
             )
@@ -196,10 +241,12 @@ class _Accounts:
         def asked(name: str, patterns: Sequence[str]) -> bool:
             return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
+        has_decoder = any(path.startswith("decoder/") for path in self._paths)
+        unneeded = table.HEAD_PATHS if has_decoder else (*table.HEAD_PATHS, "decoder/", "decoder_embed/")
         self.dropped = {
             k
             for k in self.unused
-            if asked(k, drop) or (other_head and self._table.is_of_head(self._table.canonical(k)))
+            if asked(k, drop) or (other_head and self._table.is_of(self._table.canonical(k), unneeded))
         }
         lacking = []
         for key, paths in self.missing.items():

@@ -41,6 +41,9 @@ class Layout:
 
     inputs: int
     transposed: bool = False
+    interleaved: bool = False
+    """Whether parameters joined along the outputs alternate head by head, the first axis of their outputs: all of the
+    first head, then all of the second."""
 
     def shape(self, ours: Shape) -> Shape:
         """Shape in the file of a parameter of shape `ours`.
@@ -68,6 +71,85 @@ class Layout:
         """Axis of the file's tensor along which several parameters with common inputs are joined."""
         return 0 if self.inputs == 0 or self.transposed else 1
 
+    def join(self, parts: Sequence[np.ndarray], shapes: Sequence[Shape]) -> np.ndarray:
+        """Tensors of the file joined to one; `shapes` are those of our parameters."""
+        axis = self.output_axis
+        if not self.interleaved:
+            return np.concatenate(parts, axis=axis)
+        heads = shapes[0][self.inputs]
+        joined = np.concatenate([_by_heads(part, axis, heads) for part in parts], axis=axis + 1)
+        return _merged(joined, axis)
+
+    def split(self, tensor: np.ndarray, shapes: Sequence[Shape], position: int) -> np.ndarray:
+        """What `join` put at a position."""
+        axis = self.output_axis
+        heads = shapes[0][self.inputs] if self.interleaved else 1
+        ends = np.cumsum([self.shape(shape)[axis] // heads for shape in shapes])
+        tensor = _by_heads(tensor, axis, heads)
+        index = [slice(None)] * tensor.ndim
+        index[axis + 1] = slice(ends[position - 1] if position else 0, ends[position])
+        return _merged(tensor[tuple(index)], axis)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConvolutionLayout(Layout):
+    """Kernels [positions, inputs, outputs] of one-dimensional convolutions, in torch [outputs, inputs, positions]."""
+
+    inputs: int = 2
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> CONVOLUTION.shape((3, 768, 1536))
+        (1536, 768, 3)
+        """
+        return ours[::-1]
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array.T
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return array.T.reshape(shape)
+
+    @property
+    def output_axis(self) -> int:
+        """The first axis."""
+        return 0
+
+
+def _by_heads(array: np.ndarray, axis: int, heads: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], heads, -1, *array.shape[axis + 1 :])
+
+
+def _merged(array: np.ndarray, axis: int) -> np.ndarray:
+    return array.reshape(*array.shape[:axis], -1, *array.shape[axis + 2 :])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AxesLayout(Layout):
+    """Parameters of which a file keeps every axis, in another order where one is given."""
+
+    inputs: int = 0
+    order: tuple[int, ...] | None = None  # our axes, as they follow each other in the file
+
+    def shape(self, ours: Shape) -> Shape:
+        """Shape in the file of a parameter of shape `ours`.
+
+        >>> OUTPUTS_FIRST.shape((12, 64, 768))
+        (768, 12, 64)
+        """
+        return ours if self.order is None else tuple(ours[axis] for axis in self.order)
+
+    def to_theirs(self, array: np.ndarray) -> np.ndarray:
+        """A parameter of ours as it lies in the file."""
+        return array if self.order is None else array.transpose(self.order)
+
+    def to_ours(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        """A tensor of the file as our parameter."""
+        return (array if self.order is None else array.transpose(np.argsort(self.order))).reshape(shape)
+
 
 VECTOR = Layout(inputs=0)
 """Biases and scales, whatever their axes here."""
@@ -79,6 +161,17 @@ LINEAR = Layout(inputs=1, transposed=True)
 """Kernels of torch's `Linear`: [outputs, inputs]."""
 LINEAR_2 = Layout(inputs=2, transposed=True)
 """As LINEAR, of a kernel whose inputs are heads and head_dim."""
+LINEAR_BY_HEADS = Layout(inputs=1, transposed=True, interleaved=True)
+"""As LINEAR, of kernels whose outputs are heads and head_dim, joined head by head."""
+VECTOR_BY_HEADS = Layout(inputs=0, interleaved=True)
+"""As VECTOR, of biases of heads and head_dim, joined head by head."""
+CONVOLUTION = ConvolutionLayout()
+"""Kernels of torch's `Conv1d`."""
+
+AXES = AxesLayout()
+"""Every axis as here."""
+OUTPUTS_FIRST = AxesLayout(order=(2, 0, 1))
+"""Kernels [heads, head_dim, outputs] whose outputs a file has first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +181,7 @@ class Entry:
     `copies` are further names under which checkpoints hold the same tensor (tied weights): accepted on import when
     equal (or `copies_may_differ`: then `theirs` counts), and not written, except to models that have the parameter
     `copies_with`. `needs` and `unless` are parameters that a block (or the model) must have, or lack, for the entry to
-    hold.
+    hold; `task` is the one its head of labels must have, where a family names equal parameters by it.
     """
 
     ours: str | tuple[str, ...]
@@ -99,6 +192,7 @@ class Entry:
     copies_may_differ: bool = False
     needs: str | None = None
     unless: str | None = None
+    task: str | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -115,12 +209,24 @@ def norm_entries(ours: str, theirs: str) -> tuple[Entry, Entry]:
     return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
 
 
+def linear_entries(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
+    """The tensors of a torch `Linear` with a bias, whose kernel here has so many axes of inputs.
+
+    >>> [entry.theirs for entry in linear_entries("pooler", "{base}pooler.dense")]
+    ['{base}pooler.dense.weight', '{base}pooler.dense.bias']
+    """
+    layout = LINEAR if inputs == 1 else LINEAR_2
+    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+
+
 @dataclasses.dataclass(frozen=True)
 class Ignored:
     """A tensor that checkpoints may hold and that no model needs, and why: the listed decision to leave it out."""
 
     theirs: str  # fnmatch pattern
     reason: str
+    where_zero: bool = False  # only a tensor that holds nothing else
+    if_unused: bool = False  # whether some models do have a place for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,15 +259,12 @@ class Binding:
     def join(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The tensor made of one array per slot."""
         parts = [self.layout.to_theirs(array) for array in arrays]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.layout.output_axis)
+        return parts[0] if len(parts) == 1 else self.layout.join(parts, [slot.shape for slot in self.slots])
 
     def part(self, tensor: np.ndarray, position: int) -> np.ndarray:
         """What slot number `position` holds of the tensor."""
-        axis = self.layout.output_axis
-        ends = np.cumsum([self.layout.shape(slot.shape)[axis] for slot in self.slots])
-        index = [slice(None)] * tensor.ndim
-        index[axis] = slice(ends[position - 1] if position else 0, ends[position])
-        return self.layout.to_ours(tensor[tuple(index)], self.slots[position].shape)
+        part = self.layout.split(tensor, [slot.shape for slot in self.slots], position)
+        return self.layout.to_ours(part, self.slots[position].shape)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -173,18 +276,20 @@ class Table:
     base: str = ""  # with its dot, e.g. "bert."
     old_names: tuple[tuple[str, str], ...] = ()  # endings of names of old checkpoints, and what they are now
 
-    def bind(self, shapes: Mapping[str, Shape], *, base: bool) -> tuple[Binding, ...]:
+    def bind(self, shapes: Mapping[str, Shape], *, base: bool, task: str | None = None) -> tuple[Binding, ...]:
         """The tensors of a model with these parameters, with or without the base prefix.
 
         Args:
             shapes: path -> shape of every parameter.
             base: whether names carry the prefix of the base model.
+            task: of the model's head of labels, where it has one.
 
         Raises:
             MisfitError: parameters that no entry, or more than one, is about.
         """
         prefix = self.base if base else ""
-        bindings = [binding for entry in self.entries for binding in _bind(entry, shapes, prefix)]
+        entries = [entry for entry in self.entries if entry.task in (None, task)]
+        bindings = [binding for entry in entries for binding in _bind(entry, shapes, prefix)]
         keys = {binding.key for binding in bindings}
         bindings = [dataclasses.replace(b, copies=tuple(c for c in b.copies if c not in keys)) for b in bindings]
         held = collections.Counter((slot.path, slot.index) for binding in bindings for slot in binding.slots)
@@ -203,16 +308,26 @@ class Table:
                 return key.removesuffix(old) + new
         return key
 
-    def ignores(self, key: str) -> bool:
-        """Whether leaving out the tensor `key` is a listed decision."""
-        return any(fnmatch.fnmatchcase(key, ignored.theirs) for ignored in self.ignored)
+    def ignores(self, key: str, *, is_zero: bool = False, unused: bool = False) -> bool:
+        """Whether leaving out the tensor `key` is a listed decision.
 
-    def is_of_head(self, key: str) -> bool:
-        """Whether the tensor `key` belongs to a head or pooler of the family, if not to one of this model."""
+        Args:
+            key: its name.
+            is_zero: whether it is known to hold nothing but zeros.
+            unused: whether it is known that the model has no place for it.
+        """
+        return any(
+            fnmatch.fnmatchcase(key, ignored.theirs)
+            for ignored in self.ignored
+            if (is_zero or not ignored.where_zero) and (unused or not ignored.if_unused)
+        )
+
+    def is_of(self, key: str, paths: tuple[str, ...]) -> bool:
+        """Whether the tensor `key` holds parameters under one of these paths in some model of the family."""
         names = [
             name
             for entry in self.entries
-            if all(part.startswith(HEAD_PATHS) for part in entry.parts)
+            if all(part.startswith(paths) for part in entry.parts)
             for name in (entry.theirs, *entry.copies)
         ]
         return any(_pattern(name.replace("{base}", base)).fullmatch(key) for name in names for base in ("", self.base))

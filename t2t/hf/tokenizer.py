@@ -15,7 +15,7 @@ import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
-from t2t.vocabulary import sentencepiece_model
+from t2t.vocabulary import published, sentencepiece_model
 
 
 def write(
@@ -24,6 +24,8 @@ def write(
     *,
     before: Sequence[int],
     after: Sequence[int],
+    between: Sequence[int] = (),
+    last: Sequence[int] = (),
     input_names: Sequence[str],
     max_length: int | None = None,
     padding_side: str = "right",
@@ -35,17 +37,20 @@ def write(
         vocabulary: whose ids the model was trained with.
         before: ids that come before every text, such as [CLS].
         after: ids that come after every text, such as </s>.
+        between: ids that come before the second text of a pair.
+        last: ids that come after those of the last text alone.
         input_names: what the tokenizer gives the model (transformers' `model_input_names`).
         max_length: most tokens the model takes; None where any number is possible.
         padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
-    definition = tokenizer_json(vocabulary, before=before, after=after)
+    definition = tokenizer_json(vocabulary, before=before, after=after, between=between, last=last)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
-    if "token_type_ids" in input_names and special["bos"] is not None and special["eos"] is not None:
-        tokens |= {"cls_token": tokens["bos_token"], "sep_token": tokens["eos_token"]}
+    if before and after:
+        tokens |= {"cls_token": names[before[0]], "sep_token": names[after[0]]}
+    if "token_type_ids" in input_names and {"cls_token", "bos_token", "eos_token"} <= set(tokens):
         del tokens["bos_token"], tokens["eos_token"]
     additional = {"additional_special_tokens": [names[i] for i in vocabulary.sentinels]} if vocabulary.sentinels else {}
     config = {
@@ -55,8 +60,10 @@ def write(
         "truncation_side": "right",
         "clean_up_tokenization_spaces": False,
         "model_max_length": max_length if max_length is not None else int(1e30),
+        **_as_read(definition),
         **tokens,
         **additional,
+        **_without_extras(vocabulary),
     }
     written = {
         "tokenizer.json": _text(definition),
@@ -79,9 +86,14 @@ def first_token(directory: Path) -> int | None:
 
 
 def tokenizer_json(
-    vocabulary: vocabularies.Vocabulary, *, before: Sequence[int] = (), after: Sequence[int] = ()
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    between: Sequence[int] = (),
+    last: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """The content of tokenizer.json of a vocabulary, with ids that come before and after every text.
+    """The content of tokenizer.json of a vocabulary, with ids that come before, after and between texts.
 
     A vocabulary that is such a file and says what comes around a text keeps what it says.
     """
@@ -91,7 +103,7 @@ def tokenizer_json(
         definition = conversion.from_sentencepiece(vocabulary)
     else:
         definition = conversion.from_bytes(vocabulary)
-    own, template = definition.get("post_processor"), _template(definition, before, after)
+    own, template = definition.get("post_processor"), _template(definition, before, after, between, last)
     if own is None or template is None:
         return {**definition, "post_processor": own or template}
     if own["type"] == "ByteLevel":  # it adds nothing around a text
@@ -99,9 +111,15 @@ def tokenizer_json(
     return definition
 
 
-def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
+def _template(
+    definition: dict[str, Any],
+    before: Sequence[int],
+    after: Sequence[int],
+    between: Sequence[int],
+    last: Sequence[int],
+) -> dict[str, Any] | None:
     """The post-processor that puts ids around every text, and again after the second one of a pair."""
-    if not before and not after:
+    if not before and not after and not last:
         return None
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
 
@@ -109,20 +127,42 @@ def _template(definition: dict[str, Any], before: Sequence[int], after: Sequence
         return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids]
 
     first = [*special(before, 0), {"Sequence": {"id": "A", "type_id": 0}}, *special(after, 0)]
-    second = [{"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
-    used = {names[i]: i for i in (*before, *after)}
+    second = [*special(between, 0), {"Sequence": {"id": "B", "type_id": 1}}, *special(after, 1)]
+    used = {names[i]: i for i in (*before, *after, *between, *last)}
+    end = special(last, 2)  # XLNet's type of it, alone with one text or behind two
     return {
         "type": "TemplateProcessing",
-        "single": first,
-        "pair": [*first, *second],
+        "single": [*first, *end],
+        "pair": [*first, *second, *end],
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in used.items()},
     }
+
+
+def _without_extras(vocabulary: vocabularies.Vocabulary) -> dict[str, int]:
+    """What tells readers of a model of T5's layout that none of its usual sentinels follow the pieces."""
+    is_model = isinstance(vocabulary, vocabularies.SentencePieceVocabulary) and not vocabulary.fairseq
+    if not is_model or vocabulary.sentinels or not sentencepiece_model.is_t5_layout(vocabulary.model):
+        return {}
+    return {"extra_ids": 0}
+
+
+def _as_read(definition: dict[str, Any]) -> dict[str, bool | None]:
+    """What readers of vocab.txt or merges.txt must be told, and transformers 4, which else sets it to its default."""
+    normalizer, splitter = definition["normalizer"] or {}, definition["pre_tokenizer"] or {}
+    if normalizer.get("type") == "BertNormalizer":
+        return {
+            "do_lower_case": normalizer["lowercase"],
+            "strip_accents": normalizer["strip_accents"],
+            "tokenize_chinese_chars": normalizer["handle_chinese_chars"],
+        }
+    return {"add_prefix_space": splitter["add_prefix_space"]} if splitter.get("type") == "ByteLevel" else {}
 
 
 def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) -> dict[str, bytes | str]:
     """The files by which programs without the tokenizers library know the vocabulary."""
     if isinstance(vocabulary, vocabularies.SentencePieceVocabulary):
-        return {"spiece.model": _without_sentinels(vocabulary)}
+        other = published.FAIRSEQ_FILES[0] if vocabulary.fairseq else "spm.model"
+        return {other if vocabulary.appended else "spiece.model": _without_sentinels(vocabulary)}
     model = definition["model"]
     if model["type"] == "WordPiece":
         return {"vocab.txt": "".join(f"{piece}\n" for piece in vocabulary.pieces())}

@@ -14,6 +14,8 @@ from jaxtyping import Float, Int
 from t2t import types
 from t2t.nn import stack
 from t2t.nn.cache import Cache
+from t2t.nn.heads import VocabularyHead
+from t2t.nn.memory import Memory
 
 Params = dict[str, Any]
 """Parameters: a nested dict of arrays, without flax's boxes."""
@@ -25,7 +27,8 @@ class Output:
     """What a model computes; None where it has no such thing or it was not asked for.
 
     Attributes:
-        logits: float32 [B, T, V], by `apply` alone.
+        logits: float32 [B, T, V] of a head that scores the vocabulary, by `apply` alone; of heads that score labels, by
+            `hidden` too: [B, num_labels], [B, T, num_labels], [B, choices] or [B, T] (see `nn/classification.py`).
         last_hidden: [B, T, D] of the decoder, or of the encoder where there is no decoder, after the final norm.
         hidden_states: num_layers + 1 arrays [B, T, D] of the same stack: the embeddings, then each block's output, the
             last after the final norm.
@@ -36,6 +39,9 @@ class Output:
         pooled: [B, D], the first token after the pooler.
         next_sentence_logits: float32 [B, 2] of the next-sentence classifier.
         start_logits, end_logits: float32 [B, T] of question answering heads.
+        query_hidden_states: num_layers + 1 arrays [B, K, D] of the stream of K queries, where a model has one and the
+            batch asks for it; its last one is `last_hidden` then, and `hidden_states` are those of the tokens.
+        memory: A `nn.memory.Memory` of this segment, to be given with the next, of models that remember.
 
     Leaves carry no checked annotations, because JAX rebuilds this class around tracers and shapes.
     """
@@ -53,6 +59,8 @@ class Output:
     next_sentence_logits: Any = None
     start_logits: Any = None
     end_logits: Any = None
+    query_hidden_states: Any = None
+    memory: Any = None
 
 
 @runtime_checkable
@@ -114,10 +122,14 @@ class Network:
         batch: types.Batch,
         *,
         key: Array | None = None,
+        memory: Memory | None = None,
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but logits. Without a key there is no dropout."""
+        """Everything but scores of the vocabulary. Without a key there is no dropout.
+
+        `memory` is the output's of the segment before, for models that remember; None = there is none.
+        """
         return self._apply(
             params,
             _device_batch(batch),
@@ -126,6 +138,7 @@ class Network:
             deterministic=key is None,
             hidden_states=hidden_states,
             attentions=attentions,
+            **({} if memory is None else {"memory": memory}),
         )
 
     def logits(self, params: Params, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
@@ -139,20 +152,22 @@ class Network:
         *,
         deterministic: bool = True,
         key: Array | None = None,
+        memory: Memory | None = None,
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything, logits included where the model has a head that scores the vocabulary."""
+        """Everything, scores of the vocabulary included where the model has a head for them."""
         if not deterministic and key is None:
             raise ValueError("Network.apply: deterministic=False needs key=jax.random.key(...), the key of dropout.")
         output = self.hidden(
             params,
             batch,
             key=None if deterministic else key,
+            memory=memory,
             hidden_states=hidden_states,
             attentions=attentions,
         )
-        if self.config.head is None:
+        if not isinstance(self.config.head, VocabularyHead):
             return output
         return dataclasses.replace(output, logits=self.logits(params, output.last_hidden))
 

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from t2t.functional import positions
+from t2t.models.base import Output
+from t2t.nn.classification import ClassificationHeadModule
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.stack import StackConfig, StackOutput
 
@@ -19,6 +21,7 @@ class Side:
     segment_ids: Array | None
     positions: Array | None
     types: Array | None
+    languages: Array | None = None
 
     @property
     def length(self) -> int:
@@ -39,6 +42,7 @@ def read_side(batch: dict[str, Array], side: str, *, only_side: bool) -> Side:
         segment_ids=batch.get(f"{side}_segment_ids"),
         positions=batch.get(f"{side}_positions"),
         types=types,
+        languages=batch.get(f"{side}_language_ids"),
     )
 
 
@@ -66,10 +70,11 @@ def check_length(length: int, embed: EmbedConfig) -> None:
 def check_widths(config: Any, **stacks: StackConfig) -> None:
     """Refuses a model whose embedding and stacks differ in width."""
     for name, stack in stacks.items():
-        if stack.d_model != config.embed.dim:
+        if stack.d_model != config.embed.width:
+            given = "dim" if config.embed.d_model is None else "d_model"
             raise ValueError(
-                f"{type(config).__name__}.{name}.d_model = {stack.d_model}: must equal embed.dim = {config.embed.dim}."
-                " Set both to the same width."
+                f"{type(config).__name__}.{name}.d_model = {stack.d_model}: must equal embed.{given} ="
+                f" {config.embed.width}. Set both to the same width."
             )
 
 
@@ -87,6 +92,24 @@ def check_cross_attention(config: Any, name: str, stack: StackConfig, *, expecte
 def stack_options(config: StackConfig, remat: str | None) -> StackConfig:
     """The stack with another rematerialisation, where one is given."""
     return config if remat is None else dataclasses.replace(config, remat=remat)
+
+
+def with_label_scores(
+    output: Output, head: Any, segment_ids: Array | None, *, choices: int | None, deterministic: bool
+) -> Output:
+    """The output with the scores of a head of labels; other heads, and none, leave it as it is."""
+    if not isinstance(head, ClassificationHeadModule):
+        return output
+    if (choices is None) == (head.config.task == "choice"):
+        given = "no axis of choices" if choices is None else f"{choices} choices for each text"
+        raise ValueError(
+            f"the batch has {given}, but the head's task is {head.config.task!r}: arrays of a multiple choice head are"
+            " [batch, choices, length], of all others [batch, length]."
+        )
+    scores = head(output.last_hidden, pooled=output.pooled, segment_ids=segment_ids, deterministic=deterministic)
+    if choices is not None:
+        scores = {"logits": scores["logits"].reshape(-1, choices)}
+    return dataclasses.replace(output, **scores)
 
 
 def stack_results(output: StackOutput) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from t2t.functional import masks
 from t2t.models import common, decoding
 from t2t.models.base import Output
 from t2t.nn.cache import Cache
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import LanguageModelHead
 from t2t.nn.positions.context import PositionContext
@@ -21,11 +22,11 @@ from t2t.nn.stack import StackConfig
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecoderConfig:
-    """A decoder: embeddings, a causal stack, and a head that scores the vocabulary."""
+    """A decoder: embeddings, a causal stack, and a head that scores the vocabulary, or labels."""
 
     embed: EmbedConfig
     stack: StackConfig
-    head: LanguageModelHead
+    head: LanguageModelHead | ClassificationHead
     prefix_attention: bool = False
     """A prefix language model: positions marked in `decoder_causal_attention` read each other in both directions."""
 
@@ -81,7 +82,9 @@ class Decoder(nn.Module):
 
     def initialize(self, batch: types.Batch) -> None:
         """Touches every parameter."""
-        self.logits(self.hidden(batch).last_hidden)
+        output = self.hidden(batch)
+        if isinstance(self.config.head, LanguageModelHead):
+            self.logits(output.last_hidden)
 
     def hidden(
         self,
@@ -91,7 +94,7 @@ class Decoder(nn.Module):
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but logits."""
+        """Everything but scores of the vocabulary."""
         side = common.read_side(batch, "decoder", only_side=True)
         x = self.embed(
             side.tokens,
@@ -112,7 +115,8 @@ class Decoder(nn.Module):
             hidden_states=hidden_states,
             attentions=attentions,
         )
-        return Output(**common.stack_results(result))
+        output = Output(**common.stack_results(result))
+        return common.with_label_scores(output, self.head, side.segment_ids, choices=None, deterministic=deterministic)
 
     def _prefix(self, batch: types.Batch) -> Array | None:
         """The marks of the fully visible prefix, where this is a prefix language model."""

@@ -13,30 +13,36 @@ from t2t.functional import masks
 from t2t.models import common
 from t2t.models.base import Output
 from t2t.nn import projection
+from t2t.nn.classification import ClassificationHead, flatten_choices
 from t2t.nn.embed import EmbedConfig
-from t2t.nn.heads import Head, MaskedLanguageModelHead
+from t2t.nn.heads import Head, MaskedLanguageModelHead, VocabularyHead
 from t2t.nn.positions.context import PositionContext
 from t2t.nn.stack import StackConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """An encoder: embeddings, a stack, and optionally a head that scores the vocabulary and a pooler."""
+    """An encoder: embeddings, a stack, and optionally a head and a pooler."""
 
     embed: EmbedConfig
     stack: StackConfig
     head: Head | None = None
+    """Of the vocabulary, or of labels."""
     pooler: bool = False
     """A dense layer with tanh on the first token, initialised as the embeddings (BERT)."""
+    family: str | None = None
+    """transformers' name (model_type) of the family that exports belong to, where several have this form; None = the
+    first that has it. Nothing is computed from it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""
         common.check_widths(self, stack=self.stack)
         common.check_cross_attention(self, "stack", self.stack, expected=False)
-        if self.has_next_sentence and not self.pooler:
+        if (self.has_next_sentence or self._head_reads_pooled) and not self.pooler:
+            reason = "next_sentence=True" if self.has_next_sentence else "pooling='pooler'"
             raise ValueError(
-                "EncoderConfig.pooler = False: must be True where the head has next_sentence=True, which reads the"
-                " pooled first token. Set pooler=True or next_sentence=False."
+                f"EncoderConfig.pooler = False: must be True where the head has {reason}, which reads the pooled first"
+                " token. Set pooler=True, or change the head."
             )
 
     @property
@@ -50,13 +56,18 @@ class EncoderConfig:
         return self.stack.d_model
 
     @property
+    def _head_reads_pooled(self) -> bool:
+        return isinstance(self.head, ClassificationHead) and self.head.reads_pooled
+
+    @property
     def has_next_sentence(self) -> bool:
         """Whether there is a next-sentence classifier."""
         return isinstance(self.head, MaskedLanguageModelHead) and self.head.next_sentence
 
     def example(self) -> types.Batch:
         """A smallest batch, for shapes."""
-        return {"encoder_input_tokens": jnp.zeros((1, 1), jnp.int32)}
+        has_choices = isinstance(self.head, ClassificationHead) and self.head.task == "choice"
+        return {"encoder_input_tokens": jnp.zeros((1, 1, 1) if has_choices else (1, 1), jnp.int32)}
 
     def make(
         self,
@@ -95,13 +106,14 @@ class Encoder(nn.Module):
                 initializer=config.embed.initializer,
                 **dtypes,
             )
+        self.head = None
         if config.head is not None:
             self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
 
     def initialize(self, batch: types.Batch) -> None:
         """Touches every parameter."""
         output = self.hidden(batch)
-        if self.config.head is not None:
+        if isinstance(self.config.head, VocabularyHead):
             self.logits(output.last_hidden)
 
     def hidden(
@@ -112,12 +124,14 @@ class Encoder(nn.Module):
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but logits."""
+        """Everything but scores of the vocabulary. Texts with an axis of choices [B, C, T] are read as B * C rows."""
+        batch, choices = flatten_choices(batch)
         side = common.read_side(batch, "encoder", only_side=True)
         x = self.embed(
             side.tokens,
             positions=common.absolute_positions(side, self.config.embed),
             types=side.types,
+            languages=side.languages,
             deterministic=deterministic,
         )
         result = self.encoder(
@@ -129,11 +143,15 @@ class Encoder(nn.Module):
             attentions=attentions,
         )
         output = Output(**common.stack_results(result))
-        if not self.config.pooler:
-            return output
-        pooled = self._pool(result.last_hidden)
-        next_sentence = self.head.next_sentence_logits(pooled) if self.config.has_next_sentence else None
-        return dataclasses.replace(output, pooled=pooled, next_sentence_logits=next_sentence)
+        if self.config.pooler:
+            pooled = self._pool(result.last_hidden)
+            next_sentence = None
+            if self.config.has_next_sentence:
+                next_sentence = self.head.next_sentence_logits(pooled, deterministic=deterministic)
+            output = dataclasses.replace(output, pooled=pooled, next_sentence_logits=next_sentence)
+        return common.with_label_scores(
+            output, self.head, side.segment_ids, choices=choices, deterministic=deterministic
+        )
 
     def _pool(self, hidden: Float[Array, "B T D"]) -> Float[Array, "B D"]:
         kernel, bias = self.pooler()

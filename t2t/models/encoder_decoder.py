@@ -1,4 +1,4 @@
-"""Encoder-decoder models: a causal decoder that reads a bidirectional encoder (T5)."""
+"""Encoder-decoder models: a causal decoder that reads a bidirectional encoder (T5, BART)."""
 
 import dataclasses
 from typing import Any
@@ -13,6 +13,7 @@ from t2t.functional import masks
 from t2t.models import common, decoding
 from t2t.models.base import Output
 from t2t.nn.cache import Cache
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import LanguageModelHead
 from t2t.nn.positions.context import PositionContext
@@ -21,16 +22,33 @@ from t2t.nn.stack import StackConfig, StackOutput
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
-    """An encoder and a decoder over one token table, and a head that scores the vocabulary."""
+    """An encoder and a decoder over one token table, and a head that scores the vocabulary, or labels, or none."""
 
     embed: EmbedConfig
+    """Of both sides, or of the encoder alone."""
+    decoder_embed: EmbedConfig | None = None
+    """The decoder's own positions and norm (BART); None = those of `embed`."""
+    shared_tokens: bool = True
+    """Whether the decoder reads the encoder's token table; False needs a `decoder_embed`, which then has its own."""
     encoder: StackConfig
     decoder: StackConfig
-    head: LanguageModelHead
+    head: LanguageModelHead | ClassificationHead | None
+    family: str | None = None
+    """transformers' name (model_type) of the family that exports belong to, where several have this form; None = the
+    first that has it. Nothing is computed from it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""
         common.check_widths(self, encoder=self.encoder, decoder=self.decoder)
+        if self.decoder_embed is None and not self.shared_tokens:
+            raise ValueError("EncoderDecoderConfig.shared_tokens = False: needs a decoder_embed, which owns the table.")
+        if self.decoder_embed is not None:
+            own = (self.decoder_embed.vocab_size, self.decoder_embed.dim, self.decoder_embed.width)
+            if own != (self.embed.vocab_size, self.embed.dim, self.embed.width):
+                raise ValueError(
+                    f"EncoderDecoderConfig.decoder_embed has (vocab_size, dim, width) = {own}: they must be those of"
+                    f" embed, {(self.embed.vocab_size, self.embed.dim, self.embed.width)}."
+                )
         common.check_cross_attention(self, "encoder", self.encoder, expected=False)
         common.check_cross_attention(self, "decoder", self.decoder, expected=True)
 
@@ -76,13 +94,19 @@ class EncoderDecoder(nn.Module):
         config = self.config
         dtypes = {"dtype": self.dtype, "param_dtype": self.param_dtype}
         self.embed = config.embed.make(**dtypes)
+        if config.decoder_embed is not None:
+            self.decoder_embed = config.decoder_embed.make(borrows_table=config.shared_tokens, **dtypes)
         self.encoder = common.stack_options(config.encoder, self.remat).make(unrolled=self.unrolled, **dtypes)
         self.decoder = common.stack_options(config.decoder, self.remat).make(unrolled=self.unrolled, **dtypes)
-        self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
+        self.head = None
+        if config.head is not None:
+            self.head = config.head.make(vocab_size=config.vocab_size, d_model=config.d_model, **dtypes)
 
     def initialize(self, batch: types.Batch) -> None:
         """Touches every parameter."""
-        self.logits(self.hidden(batch).last_hidden)
+        output = self.hidden(batch)
+        if isinstance(self.config.head, LanguageModelHead):
+            self.logits(output.last_hidden)
 
     def hidden(
         self,
@@ -92,26 +116,25 @@ class EncoderDecoder(nn.Module):
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but logits."""
+        """Everything but scores of the vocabulary."""
         flags = {"deterministic": deterministic, "hidden_states": hidden_states, "attentions": attentions}
         read = common.read_side(batch, "encoder", only_side=False)
         encoded = self._encode(read, **flags)
         side = common.read_side(batch, "decoder", only_side=False)
-        x = self.embed(
-            side.tokens,
-            positions=common.absolute_positions(side, self.config.embed),
-            types=side.types,
-            deterministic=deterministic,
-        )
         decoded = self.decoder(
-            x,
+            self._embed_decoder(
+                side.tokens,
+                positions=common.absolute_positions(side, self.config.decoder_embed or self.config.embed),
+                types=side.types,
+                deterministic=deterministic,
+            ),
             masks.decoder_mask(side.length, segment_ids=side.segment_ids),
             PositionContext(length=side.length, key_length=side.length),
             memory=encoded.last_hidden,
             cross_mask=masks.cross_mask(side.segment_ids, read.segment_ids, length=side.length, key_length=read.length),
             **flags,
         )
-        return Output(
+        output = Output(
             **common.stack_results(decoded),
             encoder_last_hidden=encoded.last_hidden,
             encoder_hidden_states=encoded.hidden_states,
@@ -119,6 +142,12 @@ class EncoderDecoder(nn.Module):
             decoder_hidden_states=decoded.hidden_states,
             cross_attentions=decoded.cross_attentions,
         )
+        return common.with_label_scores(output, self.head, side.segment_ids, choices=None, deterministic=deterministic)
+
+    def _embed_decoder(self, tokens: Array, **options: Any) -> Float[Array, "B T D"]:
+        if self.config.decoder_embed is None:
+            return self.embed(tokens, **options)
+        return self.decoder_embed(tokens, table=self.embed.table() if self.config.shared_tokens else None, **options)
 
     def _encode(self, side: common.Side, **flags: bool) -> StackOutput:
         x = self.embed(
@@ -139,7 +168,7 @@ class EncoderDecoder(nn.Module):
         read = common.read_side(batch, "encoder", only_side=False)
         memory = self._encode(read).last_hidden
         side = common.read_side(batch, "decoder", only_side=False)
-        common.check_length(length, self.config.embed)
+        common.check_length(length, self.config.decoder_embed or self.config.embed)
         cache = decoding.empty_cache(
             self.config.decoder,
             side,
@@ -159,7 +188,7 @@ class EncoderDecoder(nn.Module):
         if cache.memory_mask is not None:
             cross_mask = jnp.broadcast_to(cache.memory_mask[:, None], (*tokens.shape, cache.memory_mask.shape[1]))
         result = self.decoder(
-            self.embed(tokens, positions=step.positions),
+            self._embed_decoder(tokens, positions=step.positions),
             step.mask,
             step.context,
             memory=memory,

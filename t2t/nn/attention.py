@@ -1,7 +1,6 @@
 """Multi-head attention: the config and the layer that owns its four projections."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -9,12 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from t2t.functional import attention
+from t2t.functional import attention, positions
+from t2t.functional.positions import RotaryAngles
 from t2t.nn import checks, projection
 from t2t.nn.cache import KeysValues
-
-ExtraScores = Callable[[Array, Array], Array]
-"""The second hook of position schemes: scores [B, N, T, S] from query and key, added to the products."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +23,12 @@ class AttentionConfig:
     num_kv_heads: int | None = None
     """Heads of keys and values, shared by groups of query heads; None = num_heads."""
     use_bias: bool = False
+    key_bias: bool | None = None
+    """Of the key; None = use_bias."""
+    out_bias: bool | None = None
+    """Of the output; None = use_bias."""
+    window: int | None = None
+    """Positions farther apart than this are not read; None = all are."""
     scale: float | None = None
     """Factor of the scores; None = head_dim**-0.5. T5: 1.0, its initial queries are smaller instead."""
     dropout: float = 0.0
@@ -44,6 +47,8 @@ class AttentionConfig:
             allowed = f"a divisor of num_heads = {self.num_heads}"
             repair = "Set num_kv_heads=None for one per query head."
             checks.check(self.num_heads % self.num_kv_heads == 0, self, "num_kv_heads", allowed=allowed, repair=repair)
+        if self.window is not None:
+            checks.check_positive(self, "window")
         is_positive = self.scale is None or self.scale > 0
         checks.check(
             is_positive, self, "scale", allowed="None or positive", repair="Set scale=None for head_dim**-0.5."
@@ -84,34 +89,42 @@ class Attention(nn.Module):
         if query_std is None:
             query_std = (self.d_model * config.head_dim) ** -0.5 / config.score_scale
         out_std = config.initializer_std if config.out_initializer_std is None else config.out_initializer_std
+        key_bias = config.use_bias if config.key_bias is None else config.key_bias
         self.query = self._projection(config.num_heads, "heads", std=query_std)
-        self.key = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
+        self.key = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std, use_bias=key_bias)
         self.value = self._projection(config.kv_heads, "kv_heads", std=config.initializer_std)
         self.out = projection.Projection(
             shape=(config.num_heads, config.head_dim, self.d_model),
             axes=("heads", "head", "embed"),
             num_inputs=2,
-            use_bias=config.use_bias,
+            use_bias=config.use_bias if config.out_bias is None else config.out_bias,
             std=out_std,
             initializer=config.initializer,
             dtype=self.dtype,
             param_dtype=self.param_dtype,
         )
 
-    def _projection(self, num_heads: int, axis: str, *, std: float | None) -> projection.Projection:
+    def _projection(
+        self, num_heads: int, axis: str, *, std: float | None, use_bias: bool | None = None
+    ) -> projection.Projection:
         return projection.Projection(
             shape=(self.d_model, num_heads, self.config.head_dim),
             axes=("embed", axis, "head"),
-            use_bias=self.config.use_bias,
+            use_bias=self.config.use_bias if use_bias is None else use_bias,
             std=std,
             initializer=self.config.initializer,
             dtype=self.dtype,
             param_dtype=self.param_dtype,
         )
 
-    def keys_values(self, x: Float[Array, "B S D"]) -> KeysValues:
+    def queries(self, x: Float[Array, "B T D"], *, rotary: RotaryAngles | None = None) -> Float[Array, "B N T H"]:
+        """What `x` looks for."""
+        return _turned(_heads(x, self.query(), "heads"), rotary)
+
+    def keys_values(self, x: Float[Array, "B S D"], *, rotary: RotaryAngles | None = None) -> KeysValues:
         """What others read of `x`: keys and values [B, G, S, H]."""
-        return KeysValues(key=_heads(x, self.key(), "kv_heads"), value=_heads(x, self.value(), "kv_heads"))
+        key_BGSH = _turned(_heads(x, self.key(), "kv_heads"), rotary)
+        return KeysValues(key=key_BGSH, value=_heads(x, self.value(), "kv_heads"))
 
     def __call__(
         self,
@@ -120,14 +133,18 @@ class Attention(nn.Module):
         *,
         mask: Bool[Array, "#B T S"] | None = None,
         bias: Float[Array, "#B N T S"] | None = None,
-        extra_scores: ExtraScores | None = None,
+        rotary: RotaryAngles | None = None,
         deterministic: bool = True,
     ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
         """Returns what `x` reads, and the attention weights."""
-        query_BNTH = _heads(x, self.query(), "heads")
+        query_BNTH = self.queries(x, rotary=rotary)
         scores_BNTS = attention.attention_scores(query_BNTH, read.key, scale=self.config.score_scale)
-        if extra_scores is not None:
-            scores_BNTS = scores_BNTS + extra_scores(query_BNTH, read.key)
+        return self._read(scores_BNTS, read, mask=mask, bias=bias, deterministic=deterministic)
+
+    def _read(
+        self, scores_BNTS: Array, read: KeysValues, *, mask: Array | None, bias: Array | None, deterministic: bool
+    ) -> tuple[Array, Array]:
+        """What is read with these scores, and the attention weights."""
         weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
         rate = 0.0 if deterministic else self.config.dropout
         mixed_BNTH = attention.weighted_values(
@@ -140,6 +157,10 @@ class Attention(nn.Module):
         kernel_NHD, bias_D = self.out()
         out_BTD = jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD)
         return projection.add_bias(out_BTD, bias_D), weights_BNTS
+
+
+def _turned(heads: Array, rotary: RotaryAngles | None) -> Array:
+    return heads if rotary is None else positions.rotate(heads, rotary)
 
 
 def _heads(x: Array, parameters: tuple[Array, Array | None], axis: str) -> Array:

@@ -1,4 +1,7 @@
-"""Heads that score the vocabulary: for causal and encoder-decoder language models, and for masked words."""
+"""Heads that score the vocabulary: for causal and encoder-decoder language models, and for masked words.
+
+Those that score labels are in `nn/classification.py`.
+"""
 
 import dataclasses
 from typing import Any
@@ -11,6 +14,9 @@ from jaxtyping import Float
 
 from t2t.functional import precision
 from t2t.nn import checks, projection
+from t2t.nn.adaptive import AdaptiveSoftmaxHead
+from t2t.nn.classification import ClassificationHead
+from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
 from t2t.nn.norm import Norm
 
@@ -48,14 +54,21 @@ class LanguageModelHead:
 class MaskedLanguageModelHead:
     """BERT's head: a dense layer with activation and norm, then the token table and a bias.
 
-    With `next_sentence`, a linear classifier of the pooled first token besides (0 = the second sentence follows).
+    With `next_sentence`, a linear classifier of the pooled first token besides (0 = the second sentence follows, or in
+    ALBERT the two stand in their order).
     """
 
     activation: Activation
     norm: Norm
+    dim: int | None = None
+    """Width of the dense layer's output and of the token table; None = d_model (ALBERT, ELECTRA: the tables' width)."""
     tied: bool = True
     """Use the token embedding; False: an own kernel [D, V]."""
+    transform_bias: bool = True
+    """Of the dense layer (ModernBERT: False)."""
     next_sentence: bool = False
+    dropout: float = 0.0
+    """Fraction in [0, 1) of the next-sentence classifier's input dropped (ALBERT)."""
     initializer_std: float = 0.02
     """BERT's, arXiv:1810.04805, released code."""
     initializer: projection.Initializer = "normal"
@@ -63,6 +76,7 @@ class MaskedLanguageModelHead:
     def __post_init__(self):
         """Refuses values without meaning."""
         checks.check_choice(self, "activation", tuple(ACTIVATIONS))
+        checks.check_fraction(self, "dropout")
         checks.check_deviation(self, "initializer_std")
         checks.check_choice(self, "initializer", projection.INITIALIZERS)
 
@@ -111,26 +125,28 @@ class MaskedLanguageModelHeadModule(nn.Module):
     def setup(self):
         """Creates the layers that the config asks for."""
         config = self.config
-        self.transform = self._dense((self.d_model, self.d_model), ("embed", "mlp"))
+        width = self.d_model if config.dim is None else config.dim
+        self.transform = self._dense((self.d_model, width), ("embed", "mlp"), use_bias=config.transform_bias)
         self.norm = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype)
         self.bias = _vocabulary_bias(self)
         if not config.tied:
-            self.kernel = _kernel(self, config.initializer_std, config.initializer)
+            self.kernel = _kernel(self, config.initializer_std, config.initializer, width=width)
         if config.next_sentence:
-            self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"))
+            self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"), use_bias=True)
+            self.dropout = Dropout(config.dropout)
 
-    def _dense(self, shape: tuple[int, int], axes: tuple[str, str]) -> projection.Projection:
+    def _dense(self, shape: tuple[int, int], axes: tuple[str, str], *, use_bias: bool) -> projection.Projection:
         return projection.Projection(
             shape=shape,
             axes=axes,
-            use_bias=True,
+            use_bias=use_bias,
             std=self.config.initializer_std,
             initializer=self.config.initializer,
             dtype=self.dtype,
             param_dtype=self.param_dtype,
         )
 
-    def __call__(self, hidden: Float[Array, "*axes D"], table: Float[Array, "V D"]) -> Float[Array, "*axes V"]:
+    def __call__(self, hidden: Float[Array, "*axes D"], table: Float[Array, "V E"]) -> Float[Array, "*axes V"]:
         """Returns logits in float32."""
         kernel, bias = self.transform()
         transformed = jnp.einsum("...D,DE->...E", hidden, kernel)
@@ -138,22 +154,27 @@ class MaskedLanguageModelHeadModule(nn.Module):
         own = None if self.config.tied else self.kernel.astype(self.dtype)
         return _vocabulary_scores(self.norm(transformed), table=table, kernel=own, bias=self.bias)
 
-    def next_sentence_logits(self, pooled: Float[Array, "B D"]) -> Float[Array, "B 2"]:
+    def next_sentence_logits(self, pooled: Float[Array, "B D"], *, deterministic: bool = True) -> Float[Array, "B 2"]:
         """Scores in float32 of "follows" and "does not follow"."""
+        pooled = self.dropout(pooled, deterministic=deterministic)
         kernel, bias = self.next_sentence()
         wide = precision.at_least_float32(pooled.dtype)
         logits = jnp.einsum("BD,DC->BC", pooled, kernel, preferred_element_type=wide)
         return projection.add_bias(logits, bias.astype(logits.dtype))
 
 
-Head = LanguageModelHead | MaskedLanguageModelHead
+VocabularyHead = LanguageModelHead | MaskedLanguageModelHead | AdaptiveSoftmaxHead
+"""A head that scores the vocabulary, called by `logits` on whichever states are wanted."""
+
+Head = VocabularyHead | ClassificationHead
 """Any head config."""
 
 
-def _kernel(module: Any, std: float | None, initializer: projection.Initializer) -> Array:
-    distribution = projection.make_initializer(initializer, module.d_model**-0.5 if std is None else std)
+def _kernel(module: Any, std: float | None, initializer: projection.Initializer, *, width: int | None = None) -> Array:
+    width = module.d_model if width is None else width
+    distribution = projection.make_initializer(initializer, width**-0.5 if std is None else std)
     partitioned = nn.with_logical_partitioning(distribution, ("embed", "vocab"))
-    return module.param("kernel", partitioned, (module.d_model, module.vocab_size), module.param_dtype)
+    return module.param("kernel", partitioned, (width, module.vocab_size), module.param_dtype)
 
 
 def _vocabulary_bias(module: Any) -> Array:

@@ -17,7 +17,7 @@ from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.dropout import Dropout
 from t2t.nn.norm import Norm
 from t2t.nn.positions.context import PositionContext
-from t2t.nn.positions.t5_bias import T5Bias
+from t2t.nn.positions.schemes import Position
 
 Remat = Literal["none", "full", "dots", "dots_no_batch"]
 
@@ -37,6 +37,21 @@ REMATS: tuple[Remat, ...] = ("none", "full", "dots", "dots_no_batch")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedLayers:
+    """Repetitions of the pattern use the parameters of few: the n repetitions in `groups` runs of equal length.
+
+    Reference: Lan et al., ALBERT, arXiv:1909.11942, section 3.1 (all layers share: one group).
+    """
+
+    groups: int = 1
+    """How many sets of parameters there are."""
+
+    def __post_init__(self):
+        """Refuses values without meaning."""
+        checks.check_positive(self, "groups")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """Depth and width of a stack: `num_layers = len(prefix) + n * len(pattern) + len(suffix)`, the pattern n times."""
 
@@ -46,7 +61,9 @@ class StackConfig:
     """Blocks repeated through the depth; their parameters are stacked along a leading axis of n."""
     prefix: tuple[BlockConfig, ...] = ()
     suffix: tuple[BlockConfig, ...] = ()
-    position: T5Bias | None = None
+    sharing: SharedLayers | None = None
+    """Whose parameters the repetitions use; None = each its own. The leading axis of their parameters is `groups`."""
+    position: Position | None = None
     """A position scheme whose parameters all layers share; one owned by each layer belongs to the block."""
     dropout: float = 0.0
     """Fraction in [0, 1) of the output dropped, after the final norm (T5)."""
@@ -74,6 +91,10 @@ class StackConfig:
             f" + n * {len(self.pattern)} with n of at least 1",
             repair="Change num_layers, or move blocks to prefix or suffix.",
         )
+        if self.sharing is not None:
+            allowed = f"a divisor of the {repeated // len(self.pattern)} repetitions of the pattern"
+            is_divisor = repeated // len(self.pattern) % self.sharing.groups == 0
+            checks.check(is_divisor, self, "sharing", allowed=allowed, repair="Set sharing=SharedLayers(groups=1).")
         checks.check_fraction(self, "dropout")
         checks.check_choice(self, "remat", REMATS)
         heads = {block.attention.num_heads for block in self.blocks}
@@ -103,6 +124,13 @@ class StackConfig:
     ) -> "Stack":
         """The linen module; `unrolled` reads parameters taken apart by `unstack`."""
         return Stack(self, dtype=dtype, param_dtype=param_dtype, unrolled=unrolled, name=name)
+
+
+def shortest_pattern(blocks: tuple[BlockConfig, ...]) -> dict[str, tuple[BlockConfig, ...]]:
+    """Blocks in depth order as the `pattern` and `suffix` of a stack: the fewest that repeat, and what is left over."""
+    numbers = range(len(blocks))
+    period = next(n for n in range(1, len(blocks) + 1) if all(blocks[i] == blocks[i % n] for i in numbers))
+    return {"pattern": blocks[:period], "suffix": blocks[len(blocks) - len(blocks) % period :]}
 
 
 @jax.tree_util.register_dataclass
@@ -141,6 +169,7 @@ class Group(nn.Module):
         memory: Array | None,
         cross_mask: Array | None,
         caches: tuple = (),
+        past: Array | None = None,
     ) -> tuple[Array, tuple[BlockOutput, ...]]:
         """Returns the hidden state after the last block, and each block's outputs."""
         outputs = []
@@ -152,11 +181,36 @@ class Group(nn.Module):
                 memory,
                 cross_mask,
                 caches[index] if caches else None,
+                *(() if past is None else (past[index],)),
                 deterministic=self.deterministic,
                 attentions=self.attentions,
             )
             outputs.append(dataclasses.replace(output, hidden=x) if self.hidden_states else output)
         return x, tuple(outputs)
+
+
+class Run(nn.Module):
+    """Several repetitions of the pattern with the same parameters: the body of the scan where layers share them."""
+
+    body: Any
+    length: int
+    blocks: tuple[Block, ...]
+    deterministic: bool
+    hidden_states: bool
+    attentions: bool
+
+    @nn.compact
+    def __call__(self, x: Array, *shared: Any) -> tuple[Array, tuple[BlockOutput, ...]]:
+        """Returns the hidden state after the last repetition, and each block's outputs with a leading axis."""
+        scanned = nn.scan(
+            self.body,
+            variable_broadcast="params",
+            split_rngs={"params": False, "dropout": True},
+            in_axes=nn.broadcast,
+            length=self.length,
+        )
+        flags = {name: getattr(self, name) for name in ("deterministic", "hidden_states", "attentions")}
+        return scanned(blocks=self.blocks, **flags)(x, *shared)
 
 
 class Stack(nn.Module):
@@ -182,16 +236,24 @@ class Stack(nn.Module):
         memory: Float[Array, "B M D"] | None = None,
         cross_mask: Bool[Array, "#B T M"] | None = None,
         caches: tuple = (),
+        past: Float[Array, "L B P D"] | None = None,
         deterministic: bool = True,
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> StackOutput:
-        """Returns the last hidden state, and what else was asked for. Caches (one per block) need `unrolled`."""
+        """Returns the last hidden state, and what else was asked for. Caches (one per block) need `unrolled`.
+
+        `past` are the inputs of every block at earlier positions, which its attention reads before those of `x`.
+        """
         if caches and not self.unrolled:
             raise ValueError("Stack: caches need unrolled=True, with the parameters that unstack() gives.")
         config = self.config
+        if self.unrolled and config.sharing is not None:
+            raise ValueError(f"Stack: unrolled=True cannot run layers that share parameters ({config.sharing}).")
+        self._check_past(past)
         if config.position is not None:
-            scheme = config.position.make(config.blocks[0].attention.num_heads, name="position", **self._dtypes())
+            heads = config.blocks[0].attention
+            scheme = config.position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())
             context = scheme(context)
         shared = (mask, context, memory, cross_mask)
         flags = {"deterministic": deterministic, "hidden_states": hidden_states, "attentions": attentions}
@@ -199,16 +261,22 @@ class Stack(nn.Module):
         first = x
         outputs: list[BlockOutput] = []
         for names, blocks, repeats in self._segments():
+            read = None if past is None else past[len(outputs) : len(outputs) + len(blocks) * (repeats or 1)]
             modules = tuple(
                 block.make(config.d_model, name=name, **self._dtypes())
                 for name, block in zip(names, blocks, strict=True)
             )
             if repeats is None:
                 used = caches[len(outputs) : len(outputs) + len(blocks)]
-                x, collected = self._group(modules, flags, prevent_cse=True)(x, *shared, used)
+                x, collected = self._group(modules, flags, prevent_cse=True)(x, *shared, used, read)
                 outputs.extend(collected)
             else:
-                x, stacked = self._scanned(modules, flags, repeats)(x, *shared)
+                if read is not None:
+                    read = read.reshape(repeats, len(blocks), *read.shape[1:])
+                scanned = self._scanned(modules, flags, repeats, reads_past=read is not None)
+                x, stacked = scanned(x, *shared, *(() if read is None else ((), read)))
+                if config.sharing is not None:  # [groups, repetitions of each, ...]
+                    stacked = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), stacked)
                 outputs.extend(_unstack_outputs(stacked, repeats))
         if config.final_norm is not None:
             x = config.final_norm.make(name="final_norm", **self._dtypes())(x)
@@ -217,6 +285,16 @@ class Stack(nn.Module):
 
     def _dtypes(self) -> dict[str, Any]:
         return {"dtype": self.dtype, "param_dtype": self.param_dtype}
+
+    def _check_past(self, past: Array | None) -> None:
+        if past is None:
+            return
+        if self.config.sharing is not None:
+            raise ValueError(f"Stack: past cannot be read by layers that share parameters ({self.config.sharing}).")
+        if any(block.norm_position != "post" for block in self.config.blocks):
+            raise ValueError("Stack: past is read by blocks with norm_position='post' alone.")
+        if len(past) != self.config.num_layers:
+            raise ValueError(f"Stack: past holds {len(past)} layers, the stack has {self.config.num_layers}.")
 
     def _segments(self) -> list[tuple[tuple[str, ...], tuple[BlockConfig, ...], int | None]]:
         """Names and configs of the blocks in depth order, with the repetitions of what is scanned."""
@@ -242,20 +320,27 @@ class Stack(nn.Module):
             group = nn.remat(Group, prevent_cse=prevent_cse, policy=REMAT_POLICIES[self.config.remat])
         return group(blocks=modules, **flags)
 
-    def _scanned(self, modules: tuple[Block, ...], flags: dict[str, bool], repeats: int) -> Any:
+    def _scanned(
+        self, modules: tuple[Block, ...], flags: dict[str, bool], repeats: int, *, reads_past: bool = False
+    ) -> Any:
         # scan(remat(group)): the scan already keeps XLA from merging the recomputation with the forward pass.
         group = Group
         if self.config.remat != "none":
             group = nn.remat(Group, prevent_cse=False, policy=REMAT_POLICIES[self.config.remat])
+        if self.config.sharing is not None:
+            length = self.config.sharing.groups
+            body, more = Run, {"body": group, "length": repeats // length}
+        else:
+            body, length, more = group, repeats, {}
         scanned = nn.scan(
-            group,
+            body,
             variable_axes={"params": 0},
             split_rngs={"params": True, "dropout": True},
-            in_axes=nn.broadcast,
-            length=repeats,
+            in_axes=(nn.broadcast,) * 5 + (0,) if reads_past else nn.broadcast,
+            length=length,
             metadata_params={nn.PARTITION_NAME: "layers"},
         )
-        return scanned(blocks=modules, **flags)
+        return scanned(blocks=modules, **flags, **more)
 
 
 def _unstack_outputs(stacked: tuple[BlockOutput, ...], repeats: int) -> list[BlockOutput]:

@@ -41,13 +41,20 @@ PEAK_FLOPS = {
 The first part that occurs counts ("TPU v5 lite" before "TPU v5")."""
 
 
-def step_flops(params: Any, batch: Mapping[str, Any], *, halve_causal: bool = True) -> float:
+def step_flops(
+    params: Any,
+    batch: Mapping[str, Any],
+    *,
+    halve_causal: bool = True,
+    applications: Mapping[str, int] | None = None,
+) -> float:
     """Operations of one training step of one model.
 
     Args:
         params: its parameters, or their shapes.
         batch: the global batch, or its shapes: rows, lengths and predicted positions are read off it.
         halve_causal: count half of the scores of a decoder's own attention (also of a prefix-LM's).
+        applications: by side, how often a step of depth uses each set of parameters that its layers share.
 
     Raises:
         ValueError: if the batch has neither side's input tokens.
@@ -58,12 +65,27 @@ def step_flops(params: Any, batch: Mapping[str, Any], *, halve_causal: bool = Tr
         names = roles.path_name(path).split("/")
         if names[-1] != "kernel":
             continue
-        total += 6 * math.prod(leaf.shape) * _uses(names, tokens=tokens, predictions=predictions, rows=rows)
+        times = (applications or {}).get(names[0], 1) if names[1].startswith("layers_") else 1
+        uses = _uses(names, tokens=tokens, predictions=predictions, rows=rows)
+        total += times * 6 * math.prod(leaf.shape) * uses
         if names[-2] == "query":
-            total += _attention(names, leaf.shape, tokens=tokens, rows=rows, halve_causal=halve_causal)
-    if "kernel" not in params.get("head", {}):
-        total += 6 * math.prod(params["embed"]["embedding"].shape) * predictions
+            total += times * _attention(names, leaf.shape, tokens=tokens, rows=rows, halve_causal=halve_causal)
+    if not {"kernel", "classifier", "span"} & set(params.get("head", {})):
+        tables = jax.tree_util.tree_flatten_with_path(params["embed"])[0]
+        words = [leaf for path, leaf in tables if roles.path_name(path).split("/")[-1] == "embedding"]
+        total += 6 * sum(math.prod(leaf.shape) for leaf in words) * predictions
     return total
+
+
+def applications(config: Any) -> dict[str, int]:
+    """How often the sets of parameters that layers share are used, by side, for `step_flops`."""
+    stacks = {"encoder": "encoder", "decoder": "decoder", "stack": "encoder"}
+    found = {side: getattr(config, name, None) for name, side in stacks.items()}
+    return {
+        side: stack.repeats // stack.sharing.groups
+        for side, stack in found.items()
+        if stack is not None and stack.sharing is not None
+    }
 
 
 def _positions(batch: Mapping[str, Any]) -> tuple[dict[str, int], int, int]:
@@ -89,6 +111,8 @@ def _uses(names: list[str], *, tokens: Mapping[str, int], predictions: int, rows
             return predictions
         case [*_, "cross_attention", "key" | "value", _]:
             return tokens["encoder"]
+        case ["encoder" | "decoder" as side, *_, "position", _]:  # of distances, the same for all rows
+            return 2 * tokens[side] // rows
         case ["encoder" | "decoder" as side, *_]:
             return tokens[side]
         case _:  # projections of embeddings

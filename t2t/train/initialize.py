@@ -15,7 +15,7 @@ from flax import traverse_util
 from t2t import config as config_lib
 from t2t import sharding
 from t2t.errors import UsageError
-from t2t.hf import table
+from t2t.hf import hub, original_t5, table
 from t2t.train import checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
@@ -37,6 +37,8 @@ class Source:
     """Where its vocabulary is, if it has one."""
     shapes: dict[str, Any]
     """Shape and dtype of every parameter, by path."""
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """The content of a model directory's config.json."""
     leaves: Callable[[dict[str, jax.ShapeDtypeStruct]], Iterator[tuple[str, Any]]]
     """Reads the parameters asked for, by path, with the shardings asked for."""
 
@@ -48,10 +50,12 @@ def open_source(path: str | Path) -> Source:
         UsageError: there is nothing there that holds parameters.
         DamagedCheckpointError: a file of the checkpoint is not as it was written.
     """
-    path = Path(path)
+    path = hub.find(path)
     if not path.is_dir():
         raise UsageError(f"{path} is no directory: give a run, a checkpoint, a model or a Hugging Face directory")
     file = path / "config.json"
+    if not file.is_file() and original_t5.holds(path):
+        return _open_hugging_face(path)
     if not file.is_file():
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
     if (path / checkpoint.STATE).is_dir():
@@ -193,6 +197,7 @@ def _open_model(path: Path, content: dict[str, Any]) -> Source:
         config=config_lib.from_json(content["model"]),
         vocabulary=path / "vocabulary" if (path / "vocabulary").is_dir() else None,
         shapes=shapes,
+        about=content,
         leaves=leaves,
     )
 
@@ -204,9 +209,8 @@ def _open_hugging_face(path: Path) -> Source:
     opened = load.open_directory(path)
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
-        for name, value in opened.leaves():
-            if name in asked:
-                yield name, _place(value, asked[name])
+        for name, leaf in asked.items():
+            yield name, _place(opened.leaf(name), leaf)
 
     return Source(
         path=path,

@@ -107,7 +107,10 @@ class Recorder:
 def step_flops(pieces: Pieces) -> float:
     """Operations that one step of a run needs, by formula."""
     empty = pieces.converter.convert([[] for _ in range(pieces.experiment.data.batch_size)])
-    return sum(flops.step_flops(params, empty) for params in pieces.state.params.values())
+    return sum(
+        flops.step_flops(params, empty, applications=flops.applications(pieces.models[role].config))
+        for role, params in pieces.state.params.items()
+    )
 
 
 def peak_flops() -> float:

@@ -21,6 +21,11 @@ _BY_LAST_NAME: dict[str, Role] = {
     "embedding": "embedding",
     "positions": "embedding",
     "types": "embedding",
+    "languages": "embedding",
+    "query_state": "embedding",
+    "content_bias": "bias",
+    "position_bias": "bias",
+    "type_bias": "bias",
 }
 
 

@@ -3,11 +3,13 @@
 Three kinds share one interface, `Vocabulary`: bytes (`ByteVocabulary`), SentencePiece models
 (`SentencePieceVocabulary`) and what the tokenizers library reads (`TokenizerVocabulary`: tokenizer.json, BERT's
 vocab.txt, vocab.json with merges.txt of GPT, GPT-2 and RoBERTa). `Vocabulary.load` recognises what a path holds;
-`train_sentencepiece` makes a new one. Special ids come from the vocabulary object and are never computed from its size.
+`train_sentencepiece`, `train_wordpiece` and `train_byte_bpe` make new ones. Special ids come from the vocabulary object
+and are never computed from its size.
 """
 
 from t2t.vocabulary.base import Vocabulary, sentinel_name
 from t2t.vocabulary.byte_level import ByteVocabulary
+from t2t.vocabulary.library_training import train_byte_bpe, train_wordpiece
 from t2t.vocabulary.sentencepiece_model import SentencePieceVocabulary
 from t2t.vocabulary.tokenizers_library import TokenizerVocabulary
 from t2t.vocabulary.training import train_sentencepiece
@@ -18,5 +20,7 @@ __all__ = [
     "TokenizerVocabulary",
     "Vocabulary",
     "sentinel_name",
+    "train_byte_bpe",
     "train_sentencepiece",
+    "train_wordpiece",
 ]

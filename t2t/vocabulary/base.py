@@ -20,7 +20,7 @@ ROLE_NAMES = {
     "bos": ("<s>", "[CLS]", "[cls]", "<|endoftext|>"),
     "eos": ("</s>", "[SEP]", "[sep]", "<|endoftext|>"),
     "unk": ("<unk>", "[UNK]", "[unk]"),
-    "mask": ("<mask>", "▁<mask>", "[MASK]", "[mask]"),
+    "mask": ("<mask>", "▁<mask>", "[MASK]", "▁[MASK]", "[mask]"),
 }
 """Names under which published vocabularies keep a special token, the most common first."""
 
@@ -157,13 +157,16 @@ class Vocabulary(abc.ABC):
         return f"{type(self).__name__}(size={self.size}, fingerprint={self.fingerprint[:12]!r})"
 
 
+def name_of_role(ids_by_piece: dict[str, int], role: str, names: dict[str, str] | None = None) -> str | None:
+    """The special token that a vocabulary has for a role: of an explicit name, else of the usual names."""
+    candidates = ([names[role]] if names and names.get(role) else []) + list(ROLE_NAMES[role])
+    return next((name for name in candidates if name in ids_by_piece), None)
+
+
 def roles(ids_by_piece: dict[str, int], names: dict[str, str] | None = None) -> dict[str, int | None]:
     """The special ids {"pad_id": ...} a vocabulary holds, by explicit name of the role, else by the usual names."""
-    found = {}
-    for role, usual in ROLE_NAMES.items():
-        candidates = ([names[role]] if names and names.get(role) else []) + list(usual)
-        found[f"{role}_id"] = next((ids_by_piece[name] for name in candidates if name in ids_by_piece), None)
-    return found
+    found = {role: name_of_role(ids_by_piece, role, names) for role in ROLE_NAMES}
+    return {f"{role}_id": None if name is None else ids_by_piece[name] for role, name in found.items()}
 
 
 def sentinel_ids(ids_by_piece: dict[str, int]) -> tuple[int, ...]:

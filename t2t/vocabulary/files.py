@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-from t2t.vocabulary import base, byte_level, sentencepiece_model, tokenizers_library
+from t2t.vocabulary import base, byte_level, published, sentencepiece_model, tokenizers_library
 
-FAIRSEQ_FILES = ("sentencepiece.bpe.model",)
-SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *FAIRSEQ_FILES)
+SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *published.FAIRSEQ_FILES)
 FILES = (
     base.CONFIG_FILE, tokenizers_library.TokenizerVocabulary.FILE, *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt",
 )  # fmt: skip
@@ -25,9 +25,11 @@ def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
         known = ", ".join(FILES).replace("vocab.json", "vocab.json with merges.txt")
         raise FileNotFoundError(f"{path} holds no vocabulary; {missing}looked for {known}")
     first, *others = found
-    # T5's tokenizer.json puts a space after sentinels; its SentencePiece model is the truth.
+    # T5's tokenizer.json puts a space after sentinels; its SentencePiece model is the truth where it has all tokens.
     if first.name == tokenizers_library.TokenizerVocabulary.FILE and others and others[0].name in SENTENCEPIECE_FILES:
-        first = others[0] if sentencepiece_model.is_t5_layout(others[0].read_bytes()) else first
+        if sentencepiece_model.is_t5_layout(others[0].read_bytes()):
+            vocabulary = _load_file(others[0], sentinels)
+            return vocabulary if not _lacking(vocabulary, _added(path)) else _load_file(first, sentinels)
     return _load_file(first, sentinels)
 
 
@@ -69,29 +71,66 @@ def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
 
 
 def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
-    names = _special_names(path.parent)
     if path.name == base.CONFIG_FILE:
         return _load_own(path.parent)
-    if path.name in ("vocab.json", "merges.txt"):
-        return tokenizers_library.TokenizerVocabulary(
-            tokenizers_library.bpe_definition(path.parent, names), names=names
-        )
-    if path.suffix == ".json":
+    config = _tokenizer_config(path.parent)
+    names = _special_names(config)
+    if path.suffix == ".json" and path.name != "vocab.json":
         return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)
-    if path.suffix == ".txt":
-        return tokenizers_library.TokenizerVocabulary(tokenizers_library.wordpiece_definition(path), names=names)
-    fairseq, model = path.name in FAIRSEQ_FILES, path.read_bytes()
-    uncased = sentencepiece_model.is_uncased(model)
-    model = sentencepiece_model.with_pieces(model, sentinels=0 if fairseq else sentinels, mask=fairseq)
-    return sentencepiece_model.SentencePieceVocabulary(model, fairseq=fairseq, uncased=uncased)
+    if path.name in ("vocab.json", "merges.txt"):
+        definition = tokenizers_library.bpe_definition(path.parent, names, config)
+    elif path.suffix == ".txt":
+        definition = tokenizers_library.wordpiece_definition(path, names, config)
+    else:
+        vocabulary = published.read(path, sentinels=sentinels, config=config)
+        # A tokenizer.json holds the tokens that were added; without one nothing says how text with them is read.
+        has_both = (path.parent / tokenizers_library.TokenizerVocabulary.FILE).exists()
+        if not has_both and (lacking := _lacking(vocabulary, _added(path.parent))):
+            raise ValueError(
+                f"tokens were added to the model that it does not hold: {', '.join(lacking[:5])}. Put the "
+                "tokenizer.json that transformers writes (AutoTokenizer.from_pretrained(...).save_pretrained(...)) "
+                "beside it"
+            )
+        return vocabulary
+    added = path.parent / "added_tokens.json"
+    if added.exists():
+        definition = tokenizers_library.with_added_tokens(definition, json.loads(added.read_text(encoding="utf-8")))
+    return tokenizers_library.TokenizerVocabulary(definition, names=names)
 
 
-def _special_names(directory: Path) -> dict[str, str]:
-    """Names of special tokens by role from a Hugging Face tokenizer_config.json, {} if there is none."""
-    path = directory / "tokenizer_config.json"
-    if not path.exists():
-        return {}
-    config = json.loads(path.read_text(encoding="utf-8"))
+def _added(directory: Path) -> dict[str, int]:
+    """The tokens that the files of a directory name one by one, with their ids: special ones and those added later."""
+    file = directory / tokenizers_library.TokenizerVocabulary.FILE
+    if file.exists():
+        try:
+            listed = json.loads(file.read_text(encoding="utf-8")).get("added_tokens") or []
+        except ValueError as error:
+            raise ValueError(f"{file} is not JSON: {error}") from error
+        return {token["content"]: token["id"] for token in listed}
+    by_id = _tokenizer_config(directory).get("added_tokens_decoder") or {}
+    file = directory / "added_tokens.json"
+    by_name = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {**{token["content"]: int(number) for number, token in by_id.items()}, **by_name}
+
+
+def _lacking(vocabulary: base.Vocabulary, added: dict[str, int]) -> list[str]:
+    """Those of the tokens that a vocabulary does not have under their ids."""
+    pieces = vocabulary.pieces()
+    return [name for name, i in added.items() if i >= len(pieces) or pieces[i].removeprefix("▁") != name]
+
+
+def _tokenizer_config(directory: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says, and special_tokens_map.json where that says nothing; {} without them."""
+    config = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (directory / name).exists():
+            content = json.loads((directory / name).read_text(encoding="utf-8"))
+            config |= {key: value for key, value in content.items() if value is not None or key not in config}
+    return config
+
+
+def _special_names(config: dict[str, Any]) -> dict[str, str]:
+    """Names of special tokens by role."""
     names = {}
     for role, keys in {
         "pad": ["pad"],

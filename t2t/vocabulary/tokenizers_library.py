@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from t2t.vocabulary import base
 
@@ -70,35 +71,71 @@ class TokenizerVocabulary(base.Vocabulary):
         return functools.partial(TokenizerVocabulary, names=self.names), (self.definition,)
 
 
-def wordpiece_definition(path: Path) -> str:
-    """The tokenizer.json text of BERT's vocab.txt; lower-casing is read from the configuration or the pieces."""
+def wordpiece_definition(path: Path, names: dict[str, str], config: dict[str, Any]) -> str:
+    """The tokenizer.json text of BERT's vocab.txt.
+
+    Args:
+        path: the file.
+        names: names of special tokens by role.
+        config: tokenizer_config.json; text is put in lower case if it says so, or says nothing and no piece of the
+            file has a capital.
+    """
+    pieces = path.read_text(encoding="utf-8").split("\n")
+    vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
+    if base.roles(vocab, names)["unk_id"] is None:
+        raise ValueError(f"{path} is no WordPiece vocabulary: it has no token for unknown words")
+    return wordpiece(
+        vocab,
+        _special_tokens(vocab, names),
+        lowercase=config.get("do_lower_case", not any(p != p.lower() for p in vocab if not p.startswith("["))),
+        strip_accents=config.get("strip_accents"),
+        space_chinese=config.get("tokenize_chinese_chars", True),
+        unknown=names.get("unk"),
+    )
+
+
+def wordpiece(
+    vocab: dict[str, int],
+    special: Sequence[str],
+    *,
+    lowercase: bool,
+    strip_accents: bool | None = None,
+    space_chinese: bool = True,
+    unknown: str | None = None,
+) -> str:
+    """The tokenizer.json text of word pieces, with BERT's way to cut text into words.
+
+    Args:
+        vocab: ids of the pieces, special tokens included.
+        special: those of them that are special.
+        lowercase: put text in lower case.
+        strip_accents: leave accents out; None does as `lowercase`.
+        space_chinese: every Chinese character is a word.
+        unknown: the piece for what the vocabulary cannot write; None is the usual one.
+    """
     import tokenizers
     from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-    pieces = path.read_text(encoding="utf-8").split("\n")
-    vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
-    special = _special_tokens(vocab, {})
-    unknown = next((name for name in base.ROLE_NAMES["unk"] if name in vocab), None)
-    if unknown is None:
-        raise ValueError(f"{path} is no WordPiece vocabulary: it has no token for unknown words")
-    config_path = path.parent / "tokenizer_config.json"
-    config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.exists() else {}
-    lowercase = config.get("do_lower_case", not any(p != p.lower() for p in vocab if not p.startswith("[")))
+    if unknown not in vocab:
+        unknown = next(name for name in base.ROLE_NAMES["unk"] if name in vocab)
     tokenizer = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
-        strip_accents=config.get("strip_accents"),
-        lowercase=lowercase,
+        clean_text=True, handle_chinese_chars=space_chinese, strip_accents=strip_accents, lowercase=lowercase
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
-    tokenizer.add_special_tokens(special)
+    tokenizer.add_special_tokens(list(special))
     return tokenizer.to_str()
 
 
-def bpe_definition(directory: Path, names: dict[str, str]) -> str:
-    """The tokenizer.json text of a vocab.json and merges.txt: those of GPT-2 and RoBERTa, or of GPT."""
+def bpe_definition(directory: Path, names: dict[str, str], config: dict[str, Any]) -> str:
+    """The tokenizer.json text of a vocab.json and merges.txt: those of GPT-2, RoBERTa and DeBERTa, or of GPT.
+
+    Args:
+        directory: holds the files.
+        names: names of special tokens by role.
+        config: tokenizer_config.json; byte-level BPE puts a space before the text if it says so (add_prefix_space).
+    """
     for name in ("vocab.json", "merges.txt"):
         if not (directory / name).exists():
             raise FileNotFoundError(f"BPE needs vocab.json and merges.txt; {directory / name} is missing")
@@ -107,7 +144,16 @@ def bpe_definition(directory: Path, names: dict[str, str]) -> str:
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     special = _special_tokens(vocab, names)
     if not any(piece.endswith(END_OF_WORD) for piece in vocab):
-        return _byte_level_bpe(vocab, merges, special)
+        # The mask of RoBERTa and DeBERTa takes the space before it: "a <mask>" is two tokens.
+        mask = config.get("mask_token")
+        takes_space = mask.get("lstrip", True) if isinstance(mask, dict) else True
+        return byte_level_bpe(
+            vocab,
+            merges,
+            special,
+            mask=base.name_of_role(vocab, "mask", names) if takes_space else None,
+            add_prefix_space=config.get("add_prefix_space", False),
+        )
     if special != ["<unk>"]:
         raise ValueError(
             f"{directory / 'vocab.json'} has pieces that end in {END_OF_WORD} and the special tokens {special}. GPT's "
@@ -117,16 +163,42 @@ def bpe_definition(directory: Path, names: dict[str, str]) -> str:
     return _gpt_bpe(vocab, merges)
 
 
-def _byte_level_bpe(vocab: dict[str, int], merges: list[tuple[str, ...]], special: list[str]) -> str:
-    """Of GPT-2 and RoBERTa."""
+def byte_level_bpe(
+    vocab: dict[str, int],
+    merges: Sequence[tuple[str, ...]],
+    special: Sequence[str],
+    *,
+    mask: str | None = None,
+    add_prefix_space: bool = False,
+) -> str:
+    """The tokenizer.json text of byte-level BPE, as GPT-2 and RoBERTa have it.
+
+    Args:
+        vocab: ids of the pieces, special tokens included.
+        merges: pairs of pieces, the first made first.
+        special: the special tokens.
+        mask: the one of them that takes the space before it.
+        add_prefix_space: the first word of a text is read as after a space.
+    """
     import tokenizers
     from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-    tokenizer = tokenizers.Tokenizer(models.BPE(vocab, merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocab, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     tokenizer.decoder = decoders.ByteLevel()
-    # RoBERTa's mask takes the space before it: "a <mask>" is two tokens.
-    tokenizer.add_special_tokens([AddedToken(s, lstrip=s == base.MASK, normalized=False) for s in special])
+    tokenizer.add_special_tokens([AddedToken(name, lstrip=name == mask, normalized=False) for name in special])
+    return tokenizer.to_str()
+
+
+def with_added_tokens(definition: str, added: dict[str, int]) -> str:
+    """A tokenizer.json text with the tokens of an added_tokens.json, which follow those of the vocabulary."""
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_str(definition)
+    for name, token in sorted(added.items(), key=lambda item: item[1]):
+        tokenizer.add_tokens([tokenizers.AddedToken(name, normalized=False)])
+        if tokenizer.token_to_id(name) != token:
+            raise ValueError(f"added_tokens.json has {name!r} as {token}; it would be {tokenizer.token_to_id(name)}")
     return tokenizer.to_str()
 
 

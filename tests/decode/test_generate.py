@@ -12,6 +12,7 @@ from t2t.decode import generate, prompts
 from t2t.decode.decoding import Decoding
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 
 EOS = 1
 GENERATORS = ("t5_1_0", "t5_1_1", "prefix_lm", "gpt2")
@@ -172,3 +173,10 @@ def test_results_are_in_the_order_of_the_prompts_with_progress():
 def test_decoding_is_hashable_and_replaceable():
     decoding = Decoding(eos_id=1)
     assert hash(decoding) == hash(dataclasses.replace(decoding))
+
+
+def test_a_decoder_that_scores_labels_does_not_generate():
+    head = ClassificationHead(task="sequence", num_labels=3, pooling="last")
+    network = Network(dataclasses.replace(tiny.gpt2(), head=head))
+    with pytest.raises(ValueError, match="head scores labels .task 'sequence'., not the vocabulary: generation needs"):
+        generate.generate(network, tiny.params(network.config), PROMPTS, decoding=Decoding(eos_id=1), start_id=None)

@@ -1,5 +1,6 @@
 """Scores against the sum over a single unpadded text."""
 
+import dataclasses
 import functools
 
 import jax
@@ -10,6 +11,7 @@ from models import tiny
 from t2t.decode import score
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.classification import ClassificationHead
 
 PAIRS = [([5, 9, 3], [22, 8, 1]), ([7], [4, 1]), ([], [4, 4, 30, 6, 1]), ([11] * 6, [1])]
 
@@ -75,3 +77,10 @@ def test_refusals_name_the_text_and_the_repair():
     encoder, encoder_params = model("bert")
     with pytest.raises(ValueError, match="left to right"):
         score.score(encoder, encoder_params, [([5], [6])], start_id=None)
+
+
+def test_a_decoder_that_scores_labels_gives_no_probabilities():
+    head = ClassificationHead(task="tokens", num_labels=3)
+    network = Network(dataclasses.replace(tiny.gpt2(), head=head))
+    with pytest.raises(ValueError, match="head scores labels .task 'tokens'., not the vocabulary: score needs"):
+        score.score(network, tiny.params(network.config), [([5], [6])], start_id=None)

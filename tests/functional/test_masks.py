@@ -73,3 +73,48 @@ def test_cache_mask_of_two_new_positions_after_left_padding():
     np.testing.assert_array_equal(
         np.asarray(mask).astype(int), [[[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], [[0, 1, 1, 0, 0], [0, 1, 1, 1, 0]]]
     )
+
+
+def test_window_mask_reads_near_positions_on_both_sides():
+    _check(
+        masks.window_mask(5, 5, window=2),
+        [
+            [1, 1, 1, 0, 0],
+            [1, 1, 1, 1, 0],
+            [1, 1, 1, 1, 1],
+            [0, 1, 1, 1, 1],
+            [0, 0, 1, 1, 1],
+        ],
+    )
+
+
+def test_window_mask_of_two_readers_in_a_cache():
+    for index in (2, jnp.int32(2)):
+        _check(masks.window_mask(2, 6, index=index, window=1), [[0, 1, 1, 1, 0, 0], [0, 0, 1, 1, 1, 0]])
+
+
+def test_windows_of_packed_examples_and_of_causal_ones():
+    segments = jnp.array([[1, 1, 1, 2, 2, 0]])
+    near = masks.window_mask(6, 6, window=1)
+    _check(
+        near & masks.encoder_mask(segments),
+        [
+            [1, 1, 0, 0, 0, 0],
+            [1, 1, 1, 0, 0, 0],
+            [0, 1, 1, 0, 0, 0],
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 0, 0],
+        ],
+    )
+    _check(
+        near & masks.decoder_mask(6, segment_ids=segments),
+        [
+            [1, 0, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0, 0],
+            [0, 1, 1, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0],
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 0, 0],
+        ],
+    )

@@ -55,3 +55,109 @@ def varied(number: int, *, seed: int = 0, sentinels: int = 100) -> list[str]:
     lines = [makers[i % len(makers)]() for i in range(number - 12)]
     return [*lines, "", " ", "\n", "   leading", "trailing   ", "a  b", "<extra_id_0>. Hello", "<extra_id_0>",
             " <mask> ", "jel<extra_id_1>ly", "<extra_id_0> <extra_id_1>", os.linesep.join(text[:3])]  # fmt: skip
+
+
+SCRIPTS = [
+    "漢字仮名交じり文、日本語。",
+    "简体中文，繁體中文。",
+    "ภาษาไทยไม่มีช่องว่าง",
+    "مَرْحَبًا بالعالم، كيف الحال؟",
+    "हिन्दी में क्‍या",
+    "தமிழ் నమస్తే ಕನ್ನಡ",
+    "ქართული ენა",
+    "Ἀρχὴ ἥμισυ παντός ΣΟΦΟΣ",
+    "Съешь ещё этих мягких булок",
+    "שָׁלוֹם עוֹלָם",
+    "ខ្មែរ မြန်မာ ລາວ",
+    "한국어 한국어",
+    "Íslenska það ðæ",
+    "Tiếng Việt đẹp",
+    "İstanbul ığdır",
+    "Straße ẞ ŉ ǆ",
+]
+EMOJI = ["👩🏽‍🚀", "🏳️‍🌈", "1️⃣", "👨‍👩‍👧‍👦", "🇫🇷🇯🇵", "❤️", "☺︎", "🧑🏿‍🤝‍🧑🏻", "😀😀😀"]
+CONTROLS = [*map(chr, range(1, 32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\ufffd", "\ufffe", "\ufff9", "\ue000"]
+INVISIBLE = ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u034f", "\u061c", "\u180e", "\ufe0f",
+             "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067"]  # fmt: skip
+MARKS = ["\u0301", "\u0323", "\u0327", "\u0308", "\u0345", "\u0591", "\u064b", "\u093c", "\u0e38", "\u20dd", "\u3099"]
+ASTRAL = ["𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "𝟘𝟙𝟚", "𠮷野家", "𐍈𐌰", "🅰🅱", "𝒳²", "\U000e0041", "\U00010ffd"]
+COMPATIBLE = [
+    "ﬀﬁﬂﬃﬄﬅ",
+    "ＡＢｃ１２３！",
+    "㍿㌔㎏",
+    "①⑳Ⅻⅷ",
+    "½⅓¾",
+    "ﷺ",
+    "ﾊﾝｶｸ",
+    "™℠№℃",
+    "…‥‼⁉",
+    "x⁴₂",
+    "'‘’\"“”„«»",
+    "－–—−‐",
+    "～˜∼",
+    "¨´`^",
+]
+NUMBERS = [
+    "1,234,567.89",
+    "9,000,",
+    "3.14e-10",
+    "2024-01-31T23:59:59Z",
+    "٣٤٥ १२३ ๑๒",
+    "+49 (0)30/1234-56",
+    "1 000 000",
+    "0x1F",
+    "12,a",
+]
+
+
+def hostile(number: int, *, names: tuple[str, ...] = (), seed: int = 1) -> list[str]:
+    """Lines of what tokenizers stumble over, between words of many scripts.
+
+    Args:
+        number: of lines.
+        names: special tokens that are written into some of them.
+        seed: of the draws.
+    """
+    draw = random.Random(seed)
+    text = corpus()
+    words = [*" ".join(text[:40]).split(), *SCRIPTS, *WORDS]
+
+    def mixed(odd: list[str], glue: list[str]) -> str:
+        parts = (draw.choice(odd) if draw.random() < 0.5 else draw.choice(words) for _ in range(draw.randint(1, 10)))
+        return "".join(part + draw.choice(glue) for part in parts)
+
+    def marked() -> str:
+        letters = (
+            draw.choice("aeiouncAEZ漢अيו") + "".join(draw.choices(MARKS, k=draw.randint(0, 3))) for _ in range(9)
+        )
+        return "".join(draw.choice(MARKS + [" ", ""]) + letter for letter in letters)
+
+    def long() -> str:
+        return draw.choice(["a", "ab", "漢", "ü", "1", "-", "😀", "é́", "x\u200d"]) * draw.choice(
+            [90, 99, 100, 101, 250]
+        )
+
+    def anywhere() -> str:
+        codes = (draw.randrange(1, 0x30000) for _ in range(draw.randint(1, 20)))
+        return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+
+    glue = ["", " ", " ", "  ", "\t", "\n", " \u00a0", "\u3000"]
+    makers = [
+        lambda: mixed(CONTROLS, glue),
+        lambda: mixed(INVISIBLE, ["", "", " "]),
+        marked,
+        lambda: mixed([unicodedata.normalize(draw.choice(["NFD", "NFKD"]), word) for word in SCRIPTS], glue),
+        lambda: mixed(SCRIPTS, ["", " "]),
+        lambda: mixed(EMOJI, glue),
+        lambda: mixed(ASTRAL, glue),
+        lambda: mixed(COMPATIBLE, glue),
+        lambda: mixed(NUMBERS, glue),
+        lambda: mixed([long()], [" ", ""]),
+        anywhere,
+        lambda: mixed([" ", "   ", "\t\t", "\n\n", "\r\n", "\u2028", "\u2003"], ["", " "]),
+        lambda: draw.choice(text),
+    ]
+    if names:
+        makers.append(lambda: mixed(list(names), ["", " ", "  ", ".", "\t"]))
+    lines = [makers[i % len(makers)]() for i in range(number - 4)]
+    return [*lines, "", " ", "\n", "\u200b"]

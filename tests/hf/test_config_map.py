@@ -43,6 +43,16 @@ def test_the_caller_may_name_what_is_without_effect():
         ("bert", "is_decoder", True),
         ("bert", "add_cross_attention", True),
         ("bert", "hidden_act", "mish"),
+        ("roberta", "position_embedding_type", "relative_key"),
+        ("roberta", "pad_token_id", None),
+        ("xlm-roberta", "is_decoder", True),
+        ("electra", "position_embedding_type", "relative_key"),
+        ("electra", "summary_type", "last"),
+        ("electra", "summary_activation", "tanh"),
+        ("albert", "inner_group_num", 2),
+        ("albert", "num_hidden_groups", 5),
+        ("albert", "position_embedding_type", "relative_key"),
+        ("mpnet", "relative_attention_num_buckets", 16),
         ("gpt2", "scale_attn_by_inverse_layer_idx", True),
         ("gpt2", "reorder_and_upcast_attn", True),
         ("gpt2", "scale_attn_weights", False),
@@ -50,17 +60,17 @@ def test_the_caller_may_name_what_is_without_effect():
         ("gpt2", "rope_theta", 10000.0),
         ("openai-gpt", "afn", "tanh"),
         ("t5", "feed_forward_proj", "gated-mish"),
-        ("t5", "is_encoder_decoder", False),
         ("t5", "quantization_config", {"bits": 4}),
     ],
 )
 def test_attributes_that_change_numbers_are_refused(model_type, attribute, value):
-    with pytest.raises(ValueError, match=attribute if attribute != "hidden_act" else "activation"):
+    named = {"hidden_act": "activation", "num_hidden_groups": "StackConfig.sharing"}
+    with pytest.raises(ValueError, match=named.get(attribute, attribute)):
         read(model_type, **{attribute: value})
 
 
 def test_an_unknown_model_type_lists_the_known_ones():
-    with pytest.raises(ValueError, match="'llama'; t2t knows bert, gpt2, openai-gpt, t5"):
+    with pytest.raises(ValueError, match="'llama'; t2t knows albert, bart, bert, .*, xlnet"):
         families.by_model_type("llama")
 
 
@@ -109,9 +119,23 @@ def test_published_config_json_are_the_presets():
         "bert-base-multilingual-cased": ("bert", {"vocab_size": 119547, "pooler_type": "first_token_transform",
                                                   "directionality": "bidi"}),
         "openai-gpt": ("openai-gpt", {"n_special": 0, "predict_special_tokens": True}),
+        "tinybert-4": ("bert", {"num_hidden_layers": 4, "hidden_size": 312, "intermediate_size": 1200, "cell": {},
+                                "emb_size": 312, "pre_trained": "", "structure": [], "training": ""}),
+        "roberta-base": ("roberta", {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1,
+                                     "layer_norm_eps": 1e-5, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}),
+        "xlm-roberta-base": ("xlm-roberta", {"vocab_size": 250002, "max_position_embeddings": 514, "output_past": True,
+                                             "type_vocab_size": 1, "layer_norm_eps": 1e-5}),
+        "distilbert-base-uncased": ("distilbert", {"architectures": ["DistilBertForMaskedLM"], "tie_weights_": True,
+                                                   "sinusoidal_pos_embds": False}),
+        "electra-small": ("electra", {"architectures": ["ElectraForPreTraining"], "summary_use_proj": True}),
+        "albert-base-v2": ("albert", {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
+                                      "attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0, "gap_size": 0,
+                                      "down_scale_factor": 1, "net_structure_type": 0, "num_memory_blocks": 0}),
+        "mpnet-base": ("mpnet", {"max_position_embeddings": 514, "layer_norm_eps": 1e-5, "vocab_size": 30527}),
     }  # fmt: skip
+    poolers = {"distilbert": [], "electra": [], "albert": ["pooler.weight"]}
     for name, (model_type, attributes) in published.items():
-        names = ["pooler.dense.weight"] if model_type == "bert" else []
+        names = [] if families.preset(name).head else poolers.get(model_type, ["pooler.dense.weight"])
         assert read(model_type, names, **attributes) == families.preset(name), name
 
 

@@ -12,7 +12,7 @@ from flax import traverse_util
 
 from t2t import heads
 from t2t import vocabulary as vocabularies
-from t2t.families import bert, gpt2, t5
+from t2t.families import bert, gpt2, roberta, t5
 from t2t.hf import config_map, export, files
 from tests.hf import tiny
 from tests.shared_data import shared_data
@@ -164,6 +164,21 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path, settings, reason
 def test_a_larger_vocabulary_than_the_embedding_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has 360 ids but the embedding only 11 rows"):
         exported(tmp_path, tiny.T5, vocabulary=vocabularies.ByteVocabulary())
+
+
+def test_padding_that_is_not_the_one_positions_count_from_is_refused(tmp_path):
+    sizes = {"num_layers": 1, "d_model": 12, "num_heads": 3, "d_ff": 7, "vocab_size": 360}
+    with pytest.raises(ValueError, match=r"has pad_id 0, but .* not 1. Train with LearnedPositions.offset=pad_id . 1"):
+        exported(tmp_path, roberta.roberta(**sizes, max_positions=512), vocabulary=vocabularies.ByteVocabulary())
+    config = roberta.roberta(**sizes, max_positions=512, position_offset=1)
+    written = exported(tmp_path, config, vocabulary=vocabularies.ByteVocabulary())
+    assert (written["pad_token_id"], written["max_position_embeddings"]) == (0, 513)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 512
+
+
+def test_a_model_for_512_positions_has_514_rows(tmp_path):
+    written = exported(tmp_path, roberta.roberta(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=11))
+    assert (written["pad_token_id"], written["max_position_embeddings"]) == (1, 514)
 
 
 def test_padded_rows_stay(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import safetensors.numpy
 
 from t2t.hf import files
+from t2t.hf.tensors import TensorReader
 
 
 def tensors(arrays: dict[str, np.ndarray]) -> list[files.Tensor]:
@@ -38,7 +39,7 @@ def test_the_format_is_pt(tmp_path):
 @pytest.mark.parametrize("dtype", list(files.DTYPES))
 def test_dtypes(tmp_path, dtype):
     files.write(tmp_path, tensors(ARRAYS), dtype=dtype, max_shard_bytes=10**9)
-    reader = files.TensorReader(tmp_path)
+    reader = TensorReader(tmp_path)
     for name, array in ARRAYS.items():
         assert reader(name).dtype == files.DTYPES[dtype]
         np.testing.assert_array_equal(reader(name), array.astype(files.DTYPES[dtype]))
@@ -51,7 +52,7 @@ def test_shards_and_their_index_agree(tmp_path):
     shards = {name: set(safetensors.numpy.load_file(tmp_path / name)) for name in written[:-1]}
     assert {name: {k for k, v in index["weight_map"].items() if v == name} for name in shards} == shards
     assert index["metadata"] == {"total_size": 4 * 41, "total_parameters": 41}
-    reader = files.TensorReader(tmp_path)
+    reader = TensorReader(tmp_path)
     assert reader.names == set(ARRAYS)
     for name, array in ARRAYS.items():
         assert reader.shape(name) == array.shape
@@ -79,12 +80,12 @@ def test_shapes_that_differ_from_the_table_are_refused(tmp_path):
 
 
 def test_missing_files_are_explained(tmp_path):
-    (tmp_path / "pytorch_model.bin").touch()
-    with pytest.raises(FileNotFoundError, match="holds pytorch_model.bin"):
-        files.TensorReader(tmp_path)
+    (tmp_path / "model.h5").touch()
+    with pytest.raises(FileNotFoundError, match="it holds model.h5: save the model as safetensors first"):
+        TensorReader(tmp_path)
     (tmp_path / files.INDEX).write_text(json.dumps({"weight_map": {"a": "gone.safetensors"}}))
     with pytest.raises(FileNotFoundError, match="gone.safetensors"):
-        files.TensorReader(tmp_path)
+        TensorReader(tmp_path)
 
 
 def test_damaged_files_are_named(tmp_path):
@@ -92,7 +93,7 @@ def test_damaged_files_are_named(tmp_path):
     whole = (tmp_path / files.SINGLE).read_bytes()
     (tmp_path / files.SINGLE).write_bytes(whole[:-10])
     with pytest.raises(ValueError, match=f"{files.SINGLE} cannot be read as safetensors"):
-        files.TensorReader(tmp_path)
+        TensorReader(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +112,4 @@ def test_an_index_that_cannot_be_is_refused(tmp_path, index, message):
     files.write_file(tmp_path / "part.safetensors", tensors(ARRAYS), dtype="float32")
     (tmp_path / files.INDEX).write_text(index)
     with pytest.raises(ValueError, match=message):
-        files.TensorReader(tmp_path)
+        TensorReader(tmp_path)

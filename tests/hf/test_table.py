@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from t2t.hf import table
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table
+from t2t.hf.table import (
+    CONVOLUTION,
+    LINEAR,
+    LINEAR_2,
+    LINEAR_BY_HEADS,
+    MATRIX,
+    MATRIX_2,
+    VECTOR,
+    VECTOR_BY_HEADS,
+    Entry,
+    Ignored,
+    Table,
+)
 
 SHAPES = {
     "embed/embedding": (5, 4),
@@ -36,12 +48,29 @@ def test_layouts_of_one_kernel():
     np.testing.assert_array_equal(VECTOR.to_theirs(kernel[0]), [0, 1, 2, 3, 4, 5])
 
 
-@pytest.mark.parametrize("layout", [VECTOR, MATRIX, MATRIX_2, LINEAR, LINEAR_2])
+@pytest.mark.parametrize("layout", [VECTOR, MATRIX, MATRIX_2, LINEAR, LINEAR_2, CONVOLUTION])
 def test_layouts_go_both_ways(layout):
     kernel = np.random.default_rng(0).normal(size=(2, 3, 5))
     theirs = layout.to_theirs(kernel)
     assert theirs.shape == layout.shape(kernel.shape)
     np.testing.assert_array_equal(layout.to_ours(theirs, kernel.shape), kernel)
+
+
+def test_parameters_joined_head_by_head():
+    # Two kernels [1 input, heads 2, head_dim 3]: all of the first head of both, then all of the second.
+    shapes = {"x/a": (1, 2, 3), "x/b": (1, 2, 3), "y/a": (2, 3), "y/b": (2, 3)}
+    names = Table(
+        entries=(Entry(("x/a", "x/b"), "x", LINEAR_BY_HEADS), Entry(("y/a", "y/b"), "y", VECTOR_BY_HEADS)),
+    )
+    kernels, biases = names.bind(shapes, base=False)
+    first, second = np.arange(6).reshape(2, 3), np.arange(10, 16).reshape(2, 3)
+    expected = [0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15]
+    np.testing.assert_array_equal(biases.join([first, second]), expected)
+    np.testing.assert_array_equal(kernels.join([first[None], second[None]]), np.array(expected)[:, None])
+    assert (biases.shape, kernels.shape) == ((12,), (12, 1))
+    for position, array in enumerate((first, second)):
+        np.testing.assert_array_equal(biases.part(np.array(expected), position), array)
+        np.testing.assert_array_equal(kernels.part(np.array(expected)[:, None], position), array[None])
 
 
 def test_depth_runs_through_prefix_pattern_and_suffix():
@@ -55,6 +84,16 @@ def test_depth_runs_through_prefix_pattern_and_suffix():
         "base.layer.4.a": [("encoder/layers_1/a/kernel", 1)],
         "base.layer.5.a": [("encoder/suffix_0/a/kernel", None)],
     }
+
+
+def test_the_task_of_the_head_chooses_among_names_of_one_parameter():
+    entries = (Entry("head/kernel", "answers", LINEAR, task="span"), Entry("head/kernel", "labels", LINEAR))
+    shapes = {"head/kernel": (4, 2)}
+    assert [b.key for b in Table(entries=entries[1:]).bind(shapes, base=False, task="span")] == ["labels"]
+    with pytest.raises(table.MisfitError, match="several .'head/kernel'."):
+        Table(entries=entries).bind(shapes, base=False, task="span")
+    for task in (None, "tokens"):
+        assert [b.key for b in Table(entries=entries).bind(shapes, base=False, task=task)] == ["labels"]
 
 
 def test_more_than_ten_blocks_are_in_the_order_of_numbers():
@@ -95,6 +134,18 @@ def test_joined_parameters_are_taken_apart(layout, axis):
         np.testing.assert_array_equal(binding.part(joined, position), part)
 
 
+def test_parameters_joined_head_by_head_are_taken_apart():
+    # Heads 2, head_dim 1, one input: query 1 2, key 3 4, value 5 6.
+    names, shapes = ("q", "k", "v"), {name: (1, 2, 1) for name in ("q", "k", "v")}
+    (binding,) = Table(entries=(Entry(names, "qkv", LINEAR_BY_HEADS),)).bind(shapes, base=False)
+    parts = [np.array([first, first + 1]).reshape(1, 2, 1) for first in (1, 3, 5)]
+    joined = binding.join(parts)
+    np.testing.assert_array_equal(joined, [[1], [3], [5], [2], [4], [6]])
+    assert joined.shape == binding.shape
+    for position, part in enumerate(parts):
+        np.testing.assert_array_equal(binding.part(joined, position), part)
+
+
 def test_joined_parameters_of_which_some_are_missing_are_refused():
     with pytest.raises(table.MisfitError, match="only some"):
         Table(entries=(Entry(("q", "k"), "qk", MATRIX),)).bind({"q": (4, 3)}, base=False)
@@ -116,5 +167,8 @@ def test_names_of_old_files_and_of_buffers():
     assert TABLE.canonical("base.norm.gamma") == "base.norm.weight"
     assert TABLE.ignores("base.layer.3.buffer")
     assert not TABLE.ignores("base.layer.3.a")
-    assert TABLE.is_of_head("head")
-    assert not TABLE.is_of_head("base.layer.17.a") and not TABLE.is_of_head("unknown")
+    sometimes = Table(entries=(), ignored=(Ignored("base.table", "has a place in some models", if_unused=True),))
+    assert sometimes.ignores("base.table", unused=True)
+    assert not sometimes.ignores("base.table")
+    assert TABLE.is_of("head", table.HEAD_PATHS)
+    assert not TABLE.is_of("base.layer.17.a", table.HEAD_PATHS) and not TABLE.is_of("unknown", table.HEAD_PATHS)

@@ -13,9 +13,10 @@ import pytest
 
 from t2t import vocabulary as vocabularies
 from t2t.families import gpt2, t5
-from t2t.hf import export, tokenizer
+from t2t.hf import export, load, tokenizer
 from t2t.models import base
-from tests.hf import lines, tiny, version4
+from tests.cases import marked
+from tests.hf import lines, oracle, tiny, version4
 
 pytestmark = [pytest.mark.hf, pytest.mark.hf4, pytest.mark.slow]
 
@@ -36,6 +37,21 @@ for name, (path, architecture, inputs) in given["models"].items():
     logits = next((out[k] for k in ("logits", "prediction_logits", "last_hidden_state") if k in out))
     problems = {k: sorted(map(str, v)) for k, v in info.items() if v}
     answer[name] = {"problems": problems, "logits": logits.tolist(), "dtype": str(model.dtype)}
+"""
+
+OPEN_CASES = """
+answer = {}
+for name, (path, architecture, inputs) in given["models"].items():
+    cls = getattr(transformers, architecture, None)
+    if cls is None:
+        answer[name] = None
+        continue
+    model, info = cls.from_pretrained(path, output_loading_info=True, attn_implementation="eager")
+    with torch.no_grad():
+        out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
+    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+    scores = next(out[k] for k in names if k in out)
+    answer[name] = {"problems": {k: sorted(map(str, v)) for k, v in info.items() if v}, "scores": scores.tolist()}
 """
 
 OPEN_TOKENIZERS = """
@@ -79,6 +95,48 @@ def test_models(opened, name):
     theirs, ours = opened
     assert theirs[name]["problems"] == {}
     np.testing.assert_allclose(np.array(theirs[name]["logits"]), ours[name], atol=1e-4, rtol=1e-4)
+
+
+FIRST = [parameter.values[0] for parameter in marked(oracle.CASES) if not parameter.marks]
+UNTIED = [case for case in oracle.CASES if case not in FIRST and case.config.get("tie_word_embeddings") is False]
+
+
+def _export(case, directory):
+    """An export of ours, its class, input as lists, and what transformers 5 computes with it."""
+    import torch
+    import transformers
+
+    opened = load.open_directory(oracle.save(oracle.build(case), directory / "theirs"))
+    params = jax.tree.map(lambda leaf: 0.3 * leaf, tiny.params(opened.config))
+    export.export(directory / "ours", config=opened.config, params=params)
+    architecture = json.loads((directory / "ours" / "config.json").read_text())["architectures"][0]
+    inputs = oracle.inputs(case, oracle.batch(case, padded=True))
+    model = getattr(transformers, architecture).from_pretrained(directory / "ours", attn_implementation="eager")
+    with torch.no_grad():
+        out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
+    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+    scores = next(out[k] for k in names if k in out).numpy()
+    return (str(directory / "ours"), architecture, {k: v.tolist() for k, v in inputs.items()}), scores
+
+
+@pytest.mark.parametrize("cases", [FIRST, pytest.param(UNTIED, marks=pytest.mark.nightly)], ids=["first", "untied"])
+def test_every_class_opens_in_both_versions_and_computes_the_same(cases, tmp_path):
+    """One of each class, and all whose output is their own."""
+    exports = {case.name: _export(case, tmp_path / case.name) for case in cases}
+    found = version4.run(OPEN_CASES, models={name: model for name, (model, _) in exports.items()})
+    wrong = {name: "no such class" if four is None else four["problems"] for name, four in found.items()}
+    wrong = {name: problem for name, problem in wrong.items() if problem}
+    for case in cases:
+        if case.name in wrong:
+            continue
+        side = "decoder" if case.side != "encoder" else "encoder"
+        real = oracle.batch(case, padded=True)[f"{side}_segment_ids"] != 0
+        four, five = np.array(found[case.name]["scores"]), exports[case.name][1]
+        if four.shape[: real.ndim] == real.shape:
+            four, five = four[real], five[real]
+        if not np.allclose(four, five, atol=1e-4, rtol=1e-4):
+            wrong[case.name] = np.abs(four - five).max()
+    assert wrong == {}
 
 
 def test_tokenizers(tmp_path):

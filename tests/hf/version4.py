@@ -17,7 +17,7 @@ import numpy as np
 import torch, transformers
 assert transformers.__version__ == "4.57.6", transformers.__version__
 transformers.logging.set_verbosity_error()
-given = json.loads(sys.argv[1])
+given = json.load(sys.stdin)
 """
 
 
@@ -28,7 +28,12 @@ def run(code: str, **given: Any) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(FOLDER), "PYTHONWARNINGS": "ignore"}
     program = f"{PREAMBLE}\n{code}\nprint('\\n' + json.dumps(answer))"
     done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(given)], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", program],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().split("\n")[-1])

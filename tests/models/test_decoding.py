@@ -40,7 +40,7 @@ def _hidden(name, batch, *, length=9):
     return hidden(params, batch).last_hidden
 
 
-@pytest.mark.parametrize("name", ["t5_1_0", "gpt2", "gpt", "prefix_lm"])
+@pytest.mark.parametrize("name", ["t5_1_0", "gpt2", "gpt", "prefix_lm", "parallel", "windowed"])
 def test_cached_decoding_equals_one_pass(name):
     batch = tiny.batch(tiny.CONFIGS[name])
     decoded, cache = _decode(name, batch)
@@ -49,7 +49,7 @@ def test_cached_decoding_equals_one_pass(name):
     assert cache.length == 9
 
 
-@pytest.mark.parametrize("name", ["gpt2", "prefix_lm", "t5_1_0"])
+@pytest.mark.parametrize("name", ["gpt2", "prefix_lm", "t5_1_0", "parallel", "windowed"])
 def test_left_padded_prompts_decode_as_alone(name):
     batch = tiny.batch(tiny.CONFIGS[name])
     # Row 1 loses its first two tokens to padding: prompts of 4 and of 2 real tokens.

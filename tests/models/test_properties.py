@@ -23,6 +23,15 @@ PREFIX_VISIBLE = [
     [1, 1, 1, 1, 1, 0],
     [1, 1, 1, 1, 1, 1],
 ]
+# Two layers with windows of one: two positions away.
+NEAR = [
+    [1, 1, 1, 0, 0, 0],
+    [1, 1, 1, 1, 0, 0],
+    [1, 1, 1, 1, 1, 0],
+    [0, 1, 1, 1, 1, 1],
+    [0, 0, 1, 1, 1, 1],
+    [0, 0, 0, 1, 1, 1],
+]
 EXPECTED = {
     "t5_1_0": CAUSAL,
     "t5_1_1": CAUSAL,
@@ -30,6 +39,9 @@ EXPECTED = {
     "bert": np.ones((LENGTH, LENGTH), int),
     "gpt": CAUSAL,
     "gpt2": CAUSAL,
+    "parallel": CAUSAL,
+    "windowed": CAUSAL * NEAR,
+    "local_encoder": NEAR,
 }
 
 

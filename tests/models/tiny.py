@@ -17,6 +17,8 @@ from t2t.nn.feed_forward import FeedForwardConfig
 from t2t.nn.heads import LanguageModelHead, MaskedLanguageModelHead
 from t2t.nn.norm import LayerNorm, RMSNorm
 from t2t.nn.positions.absolute import LearnedPositions
+from t2t.nn.positions.alibi import ALiBi
+from t2t.nn.positions.rotary import Rotary
 from t2t.nn.positions.t5_bias import T5Bias
 from t2t.nn.stack import StackConfig
 
@@ -127,6 +129,46 @@ def gpt() -> DecoderConfig:
     return dataclasses.replace(config, stack=dataclasses.replace(config.stack, pattern=(block,), final_norm=None))
 
 
+def parallel() -> DecoderConfig:
+    """Two sublayers that read one norm, and half of each head turned by its position (GPT-J)."""
+    config = gpt2()
+    (block,) = config.stack.pattern
+    block = dataclasses.replace(block, norm_position="parallel", feed_forward_norm=False)
+    stack = dataclasses.replace(config.stack, pattern=(block,), position=Rotary(dim=2, interleaved=True))
+    head = LanguageModelHead(tied=False, use_bias=True)
+    return dataclasses.replace(config, embed=EmbedConfig(vocab_size=VOCAB_SIZE, dim=D_MODEL), stack=stack, head=head)
+
+
+def windowed() -> DecoderConfig:
+    """Two layers that read one position back, with scores that fall with distance (GPT-Neo, BLOOM)."""
+    config = gpt2()
+    (block,) = config.stack.pattern
+    attention = dataclasses.replace(block.attention, window=1, use_bias=False, out_bias=True)
+    block = dataclasses.replace(block, attention=attention)
+    stack = dataclasses.replace(config.stack, num_layers=2, pattern=(block,), position=ALiBi())
+    embed = EmbedConfig(vocab_size=VOCAB_SIZE, dim=D_MODEL, norm=LayerNorm())
+    return dataclasses.replace(config, embed=embed, stack=stack)
+
+
+def local_encoder() -> EncoderConfig:
+    """Two layers that read their neighbours, the first without a norm of its input, turned at two rates."""
+    norm = LayerNorm(use_bias=False)
+    first = BlockConfig(
+        norm=norm,
+        norm_position="pre",
+        attention_norm=False,
+        attention=AttentionConfig(num_heads=3, head_dim=4, window=1),
+        feed_forward=FeedForwardConfig(d_ff=14, activation="gelu", gated=True),
+        position=Rotary(theta=100.0),
+    )
+    second = dataclasses.replace(first, attention_norm=True, position=Rotary(theta=7.0))
+    return EncoderConfig(
+        embed=EmbedConfig(vocab_size=VOCAB_SIZE, dim=D_MODEL, norm=norm),
+        stack=StackConfig(num_layers=2, d_model=D_MODEL, prefix=(first,), pattern=(second,), final_norm=norm),
+        head=MaskedLanguageModelHead(activation="gelu", norm=norm, transform_bias=False),
+    )
+
+
 CONFIGS = {
     "t5_1_0": t5(),
     "t5_1_1": t5(version="1.1"),
@@ -134,6 +176,9 @@ CONFIGS = {
     "bert": bert(),
     "gpt": gpt(),
     "gpt2": gpt2(),
+    "parallel": parallel(),
+    "windowed": windowed(),
+    "local_encoder": local_encoder(),
 }
 
 

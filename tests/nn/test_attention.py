@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t.functional import positions
 from t2t.nn.attention import AttentionConfig
 from tests.nn.arrays import variables
 from tests.reference import transformer
@@ -20,8 +21,10 @@ def _params(config, seed=0):
         "out": (config.num_heads, config.head_dim, D_MODEL),
     }
     params = {name: {"kernel": rng.normal(size=shape).astype(np.float32) * 0.4} for name, shape in shapes.items()}
-    if config.use_bias:
-        for name, shape in shapes.items():
+    has_bias = dict.fromkeys(shapes, config.use_bias)
+    has_bias["out"] = config.use_bias if config.out_bias is None else config.out_bias
+    for name, shape in shapes.items():
+        if has_bias[name]:
             bias = shape[2:] if name == "out" else shape[1:]
             params[name]["bias"] = rng.normal(size=bias).astype(np.float32)
     return params
@@ -51,6 +54,8 @@ def _run(config, params, x, read, **options):
     [
         AttentionConfig(num_heads=4, head_dim=3),
         AttentionConfig(num_heads=4, head_dim=3, num_kv_heads=2, use_bias=True, scale=1.0),
+        AttentionConfig(num_heads=4, head_dim=3, out_bias=True),
+        AttentionConfig(num_heads=4, head_dim=3, use_bias=True, out_bias=False),
     ],
 )
 def test_attention_equals_oracle(config):
@@ -61,16 +66,31 @@ def test_attention_equals_oracle(config):
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
 
 
-def test_extra_scores_see_query_and_key():
-    config = AttentionConfig(num_heads=4, head_dim=3)
-    params, (x, read, mask, _) = _params(config), _inputs()
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_queries_and_keys_are_turned_and_values_are_not(interleaved):
+    config = AttentionConfig(num_heads=4, head_dim=6)
+    params, (x, _, mask, _) = _params(config), _inputs()
+    mask = mask[:, :, :5]
+    angles = np.random.default_rng(3).normal(size=(5, 2))
+    rotary = positions.RotaryAngles(
+        cos=jnp.asarray(np.cos(angles), jnp.float32),
+        sin=jnp.asarray(np.sin(angles), jnp.float32),
+        interleaved=interleaved,
+    )
 
-    def double(query, key):
-        return jnp.einsum("BNTH,BNSH->BNTS", query, key) * config.score_scale
+    def attend(module, x):
+        return module(x, module.keys_values(x, rotary=rotary), rotary=rotary, mask=jnp.asarray(mask))
 
-    doubled, _ = _run(config, params, x, read, mask=jnp.asarray(mask), extra_scores=double)
-    expected = transformer.attention(x, read, params, scale=2 * config.score_scale, allowed=mask)
-    np.testing.assert_allclose(doubled, expected, atol=1e-4)
+    out, weights = config.make(D_MODEL).apply(variables(params), jnp.asarray(x), method=attend)
+    query, key, value = (np.einsum("btd,dnh->bnth", x, params[name]["kernel"]) for name in ("query", "key", "value"))
+    query, key = (transformer.rotate(y, angles, interleaved=interleaved) for y in (query, key))
+    scores = np.where(mask[:, None], np.einsum("bnth,bnsh->bnts", query, key) * 6**-0.5, -1e30)
+    expected = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    expected /= expected.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        out, np.einsum("bnts,bnsh,nhd->btd", expected, value, params["out"]["kernel"]), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("scale", [1.0, None])
@@ -92,6 +112,7 @@ def test_fresh_scores_have_the_same_variance_whatever_the_scale(scale, key):
     [
         ({"num_heads": 0}, "AttentionConfig.num_heads = 0: must be a positive integer"),
         ({"num_kv_heads": 3}, "AttentionConfig.num_kv_heads = 3: must be a divisor of num_heads = 4"),
+        ({"window": 0}, "AttentionConfig.window = 0: must be a positive integer"),
         ({"scale": 0.0}, "AttentionConfig.scale = 0.0: must be None or positive"),
         ({"dropout": -0.1}, r"AttentionConfig.dropout = -0.1: must be in \[0, 1\)"),
         ({"out_initializer_std": -1.0}, "AttentionConfig.out_initializer_std = -1.0"),

@@ -34,6 +34,27 @@ def test_sum_of_tables_then_norm():
     np.testing.assert_allclose(got, transformer.layer_norm(summed, **tables["norm"], eps=1e-5), atol=1e-5)
 
 
+def test_tokens_are_scaled_before_positions_are_added():
+    config = EmbedConfig(vocab_size=11, dim=6, scale=3.0, position=LearnedPositions(max_positions=9))
+    tables = {name: _tables()[name] for name in ("embedding", "positions")}
+    got = config.make().apply(variables(tables), jnp.array([[3, 10]]), positions=jnp.array([[0, 4]]))
+    np.testing.assert_allclose(got[0], 3 * tables["embedding"][[3, 10]] + tables["positions"][[0, 4]], atol=1e-6)
+
+
+def test_a_narrow_table_is_widened_after_the_norm():
+    config = EmbedConfig(vocab_size=11, dim=6, d_model=10, norm=LayerNorm())
+    rng = np.random.default_rng(1)
+    dense = {
+        "kernel": rng.normal(size=(6, 10)).astype(np.float32),
+        "bias": rng.normal(size=10).astype(np.float32),
+    }
+    tables = {name: _tables()[name] for name in ("embedding", "norm")} | {"projection": dense}
+    got = config.make().apply(variables(tables), jnp.array([[3, 10, 0]]))
+    normed = transformer.layer_norm(tables["embedding"][[3, 10, 0]], **tables["norm"], eps=1e-5)
+    assert config.width == 10
+    np.testing.assert_allclose(got[0], normed @ dense["kernel"] + dense["bias"], atol=1e-4)
+
+
 def test_absent_types_are_type_zero():
     config = EmbedConfig(vocab_size=11, dim=6, num_types=2)
     tables = {name: _tables()[name] for name in ("embedding", "types")}
@@ -58,7 +79,8 @@ def test_table_for_a_tied_head_is_in_dtype():
 
 
 @pytest.mark.parametrize(
-    "field, value", [("vocab_size", 0), ("dim", -1), ("num_types", -1), ("dropout", 1.0), ("initializer_std", -1.0)]
+    "field, value",
+    [("vocab_size", 0), ("dim", -1), ("d_model", 0), ("num_types", -1), ("dropout", 1.0), ("initializer_std", -1.0)],
 )
 def test_wrong_fields_are_refused_by_name(field, value):
     with pytest.raises(ValueError, match=rf"EmbedConfig.{field} = {value!r}: must be"):

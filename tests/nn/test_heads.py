@@ -54,6 +54,15 @@ def test_masked_head_transforms_before_the_table(tied):
     np.testing.assert_allclose(logits, expected, atol=1e-4)
 
 
+def test_masked_head_without_bias_in_its_dense_layer():
+    head = MaskedLanguageModelHead(activation="gelu", norm=LayerNorm(use_bias=False), transform_bias=False)
+    params, _ = _run(head)
+    assert {name: sorted(held) for name, held in params.items() if name != "bias"} == {
+        "transform": ["kernel"],
+        "norm": ["scale"],
+    }
+
+
 def test_hidden_states_of_any_leading_axes():
     hidden, table = (jnp.asarray(x) for x in _inputs())
     module = MaskedLanguageModelHead(activation="gelu", norm=LayerNorm()).make(**SIZES)

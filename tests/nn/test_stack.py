@@ -11,7 +11,7 @@ from t2t.nn import stack
 from t2t.nn.norm import LayerNorm, RMSNorm
 from t2t.nn.positions.context import PositionContext
 from t2t.nn.positions.t5_bias import T5Bias
-from t2t.nn.stack import StackConfig
+from t2t.nn.stack import SharedLayers, StackConfig
 from tests.models import tiny
 from tests.nn.arrays import shapes, variables
 
@@ -155,3 +155,43 @@ def test_blocks_in_depth_order():
     assert CONFIG.repeats == 3
     assert CONFIG.blocks == (GATED, PLAIN, GATED, PLAIN, GATED, PLAIN, GATED, PLAIN)
     assert dataclasses.replace(CONFIG, final_norm=LayerNorm()).blocks == CONFIG.blocks
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_shared_layers_equal_layers_that_are_copies(groups):
+    shared = StackConfig(
+        num_layers=8, d_model=tiny.D_MODEL, pattern=(PLAIN, GATED), sharing=SharedLayers(groups=groups)
+    )
+    params = _params(shared)
+    assert {leaf.shape[0] for leaf in jax.tree.leaves(params)} == {groups}
+    copies = jax.tree.map(lambda leaf: jnp.repeat(leaf, 4 // groups, axis=0), params)
+    unshared = dataclasses.replace(shared, sharing=None)
+
+    def loss(params, config):
+        output = _run(config, params, hidden_states=True)
+        return jnp.sum(output.last_hidden**2), output.hidden_states
+
+    (_, ours), gradient = jax.value_and_grad(loss, has_aux=True)(params, shared)
+    (_, theirs), each = jax.value_and_grad(loss, has_aux=True)(copies, unshared)
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-6)
+    summed = jax.tree.map(lambda g: g.reshape(groups, -1, *g.shape[1:]).sum(1), each)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), gradient, summed)
+
+
+def test_the_number_of_groups_divides_the_depth():
+    with pytest.raises(ValueError, match="a divisor of the 4 repetitions"):
+        StackConfig(num_layers=4, d_model=tiny.D_MODEL, pattern=(PLAIN,), sharing=SharedLayers(groups=3))
+
+
+@pytest.mark.parametrize(
+    "blocks, pattern, suffix",
+    [("PPPP", "P", ""), ("PGPG", "PG", ""), ("PGPGP", "PG", "P"), ("GPPGPPG", "GPP", "G"), ("PGG", "PGG", ""),
+     ("P", "P", "")],
+)  # fmt: skip
+def test_shortest_pattern_of_blocks_in_depth_order(blocks, pattern, suffix):
+    kinds = {"P": PLAIN, "G": GATED}
+    found = stack.shortest_pattern(tuple(kinds[kind] for kind in blocks))
+    assert found == {"pattern": tuple(kinds[k] for k in pattern), "suffix": tuple(kinds[k] for k in suffix)}
+    config = StackConfig(num_layers=len(blocks), d_model=tiny.D_MODEL, **found)
+    assert config.blocks == tuple(kinds[kind] for kind in blocks)

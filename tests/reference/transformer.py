@@ -97,14 +97,31 @@ def block(x, params, *, norm, norm_position, scale, activation, allowed=None, bi
             "cross_attention": lambda y: attention(y, memory, params["cross_attention"], scale=scale, allowed=readable),
             "feed_forward": sublayers["feed_forward"],
         }
+    if norm_position == "parallel":
+        normed = norm(x, params["attention_norm"])
+        other = norm(x, params["feed_forward_norm"]) if "feed_forward_norm" in params else normed
+        return x + sublayers["attention"](normed) + sublayers["feed_forward"](other)
     for name, sublayer in sublayers.items():
-        if norm_position == "pre":
+        if f"{name}_norm" not in params:
+            x = x + sublayer(x)
+        elif norm_position == "pre":
             x = x + sublayer(norm(x, params[f"{name}_norm"]))
         elif norm_position == "post":
             x = norm(x + sublayer(x), params[f"{name}_norm"])
         else:
             x = x + norm(sublayer(norm(x, params[f"{name}_norm"])), params[f"{name}_out_norm"])
     return x
+
+
+def rotate(x, angles, *, interleaved):
+    """Turns pairs of values of x [..., T, H] by angles [T, R / 2], the first R of every head, as complex numbers."""
+    out = np.array(x, np.float64)
+    half = angles.shape[1]
+    for t, pair in np.ndindex(angles.shape):
+        one, two = (2 * pair, 2 * pair + 1) if interleaved else (pair, pair + half)
+        turned = (x[..., t, one] + 1j * x[..., t, two]) * np.exp(1j * angles[t, pair])
+        out[..., t, one], out[..., t, two] = turned.real, turned.imag
+    return out
 
 
 def relative_bias(table, *, length, key_length, bidirectional, max_distance):

@@ -57,6 +57,37 @@ def test_a_hugging_face_directory(tmp_path):
     assert loaded.pad_id == 0
 
 
+def test_tokens_added_to_a_t5_are_kept_and_move_no_sentinel(tmp_path):
+    """They stand in tokenizer.json alone, or beside the SentencePiece model, which does not hold them."""
+    (model, definition) = tokenizer_files("t5", "spiece.model", "tokenizer.json")
+    shutil.copy(model, tmp_path)
+    grown = json.loads(definition.read_text(encoding="utf-8"))
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+    grown["added_tokens"] += [{"id": 32100 + i, "content": name, **token} for i, name in enumerate(("<new>", "<own>"))]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(grown), encoding="utf-8")
+    loaded = vocabularies.Vocabulary.load(tmp_path)
+    assert (loaded.size, loaded.encode("<own>"), loaded.sentinels[0]) == (32102, [32101], 32099)
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "added_tokens.json").write_text('{"<new>": 32100, "<extra_id_0>": 32099}')
+    with pytest.raises(ValueError, match=r"tokens were added .*: <new>. Put the tokenizer.json"):
+        vocabularies.Vocabulary.load(tmp_path)
+    (tmp_path / "added_tokens.json").write_text('{"<extra_id_0>": 32099}')
+    assert vocabularies.Vocabulary.load(tmp_path).size == 32100
+    listed = {"added_tokens_decoder": {"0": {"content": "<pad>"}, "32100": {"content": "<own>"}}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(listed))
+    with pytest.raises(ValueError, match="tokens were added .*: <own>"):
+        vocabularies.Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_the_number_of_sentinels_is_that_of_the_configuration(tmp_path, number):
+    """T5's tokenizer adds as many as `extra_ids` says (google-research/multilingual-t5#24)."""
+    (model,) = tokenizer_files("t5", "spiece.model")
+    shutil.copy(model, tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"extra_ids": number}))
+    assert len(vocabularies.Vocabulary.load(tmp_path).sentinels) == number
+
+
 @pytest.mark.parametrize("name", files.FILES)
 def test_a_directory_holds_what_would_be_loaded(tmp_path, name):
     assert not files.holds(tmp_path)
@@ -78,8 +109,8 @@ def test_the_most_complete_files_are_loaded(tmp_path):
     assert bpe.size == 50257
     (tmp_path / "tokenizer.json").write_text(wordpiece.definition, encoding="utf-8")
     assert vocabularies.Vocabulary.load(tmp_path) == wordpiece
-    (spm,) = tokenizer_files("t5", "spiece.model")
-    shutil.copy(spm, tmp_path)
+    for file in tokenizer_files("t5", "spiece.model", "tokenizer.json"):
+        shutil.copy(file, tmp_path)
     assert isinstance(vocabularies.Vocabulary.load(tmp_path), vocabularies.SentencePieceVocabulary)
     vocabularies.ByteVocabulary().save(tmp_path)
     assert vocabularies.Vocabulary.load(tmp_path) == vocabularies.ByteVocabulary()

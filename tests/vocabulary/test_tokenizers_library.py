@@ -4,6 +4,7 @@ import json
 import pytest
 
 from t2t import vocabulary as vocabularies
+from tests.hf.lines import varied
 from tests.shared_data import shared_data
 from tests.vocabulary import texts
 
@@ -62,8 +63,7 @@ def test_ids_equal_those_of_transformers(name):
     }
     path = shared_data("tokenizers", name)
     theirs = kind.get(name, transformers.BertTokenizer).from_pretrained(path, **options.get(name, {}))
-    lines = list(texts.varied_lines())
-    assert len(lines) > 2000
+    lines = [*texts.varied_lines(), *varied(10_000)]
     ours = load(name)
     expected = theirs(lines, add_special_tokens=False)["input_ids"]
     assert ours.encode_batch(lines) == expected

@@ -55,9 +55,16 @@ class T5Bias:
         checks.check_deviation(self, "initializer_std")
 
     def make(
-        self, num_heads: int, *, dtype: Any = jnp.float32, param_dtype: Any = jnp.float32, name: str | None = None
+        self,
+        num_heads: int,
+        *,
+        head_dim: int | None = None,
+        dtype: Any = jnp.float32,
+        param_dtype: Any = jnp.float32,
+        name: str | None = None,
     ) -> "T5BiasModule":
-        """The linen module for so many heads."""
+        """The linen module for so many heads; their size does not matter."""
+        del head_dim
         return T5BiasModule(self, num_heads, dtype=dtype, param_dtype=param_dtype, name=name)
 
 

@@ -1,0 +1,437 @@
+"""DeBERTa: encoders whose attention reads contents and distances from separate vectors.
+
+    deberta-base, deberta-large
+
+Reference: He et al., DeBERTa: Decoding-enhanced BERT with Disentangled Attention, arXiv:2006.03654.
+
+Differs: the head of masked words reads the last hidden states, as in transformers. The paper's enhanced mask decoder
+runs the last layer twice, with queries that know their absolute position, and reads the result. Files of the published
+models hold the table of these positions, which neither transformers nor t2t reads, and the head as
+`lm_predictions.lm_head`, which transformers reads where config.json has `legacy: false`; t2t reads it under either name
+and writes the other one, `cls.predictions`, with `legacy: true`.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from t2t import heads
+from t2t.families import labels
+from t2t.hf import config_map
+from t2t.hf.table import LINEAR, LINEAR_2, LINEAR_BY_HEADS, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.models.encoder import EncoderConfig
+from t2t.nn.block import BlockConfig
+from t2t.nn.classification import ClassificationHead
+from t2t.nn.disentangled import TERMS, DisentangledAttentionConfig, Term
+from t2t.nn.embed import EmbedConfig
+from t2t.nn.feed_forward import Activation, FeedForwardConfig
+from t2t.nn.heads import MaskedLanguageModelHead
+from t2t.nn.norm import LayerNorm
+from t2t.nn.positions.absolute import LearnedPositions
+from t2t.nn.positions.relative import RelativeEmbeddings
+from t2t.nn.stack import StackConfig
+
+INITIALIZER = {"initializer_std": 0.02}
+"""Of the released code: normal, not cut."""
+
+
+def deberta(
+    *,
+    num_layers: int,
+    d_model: int,
+    num_heads: int,
+    d_ff: int,
+    vocab_size: int,
+    terms: Sequence[Term] = TERMS,
+    max_distance: int = 512,
+    num_buckets: int | None = None,
+    norms_distances: bool = False,
+    shares_projections: bool = False,
+    key_bias: bool = False,
+    max_positions: int | None = None,
+    embedding_size: int | None = None,
+    num_types: int = 0,
+    activation: Activation = "gelu",
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    eps: float = 1e-7,
+) -> EncoderConfig:
+    """A DeBERTa of any size and version, without a head.
+
+    Args:
+        num_layers: blocks.
+        d_model: width.
+        num_heads: of each block.
+        d_ff: width of the feed-forward layers.
+        vocab_size: rows of the token table.
+        terms: scores of distances; none of them means no distances at all.
+        max_distance: tokens; longer distances count as this one.
+        num_buckets: of distances, of either sign; None = each distance is its own.
+        norms_distances: whether the embedded distances have a norm.
+        shares_projections: whether queries and keys of distances are made as those of contents are.
+        key_bias: whether keys have a bias, as queries and values do.
+        max_positions: rows of a table of absolute positions; None = no such table.
+        embedding_size: width of the token table; None = d_model.
+        num_types: sentence types.
+        activation: of the feed-forward layers.
+        dropout: of embeddings, distances and sublayers.
+        attention_dropout: of the attention weights.
+        eps: of all norms.
+    """
+    norm = LayerNorm(eps=eps)
+    block = BlockConfig(
+        norm=norm,
+        norm_position="post",
+        attention=DisentangledAttentionConfig(
+            num_heads=num_heads,
+            head_dim=d_model // num_heads,
+            use_bias=True,
+            key_bias=key_bias,
+            terms=tuple(terms),
+            shares_projections=shares_projections,
+            dropout=attention_dropout,
+            **INITIALIZER,
+        ),
+        feed_forward=FeedForwardConfig(d_ff=d_ff, activation=activation, use_bias=True, **INITIALIZER),
+        dropout=dropout,
+    )
+    distances = RelativeEmbeddings(
+        dim=d_model,
+        max_distance=max_distance,
+        num_buckets=num_buckets,
+        norm=norm if norms_distances else None,
+        dropout=dropout,
+        **INITIALIZER,
+    )
+    is_narrow = embedding_size not in (None, d_model)
+    return EncoderConfig(
+        embed=EmbedConfig(
+            vocab_size=vocab_size,
+            dim=embedding_size if is_narrow else d_model,
+            d_model=d_model if is_narrow else None,
+            norms_projected=is_narrow,
+            num_types=num_types,
+            position=None if max_positions is None else LearnedPositions(max_positions=max_positions),
+            norm=norm,
+            dropout=dropout,
+            **INITIALIZER,
+        ),
+        stack=StackConfig(
+            num_layers=num_layers, d_model=d_model, pattern=(block,), position=distances if terms else None
+        ),
+    )
+
+
+def masked_words(config: EncoderConfig) -> EncoderConfig:
+    """The model with the head of masked words."""
+    block, embed = config.stack.blocks[0], config.embed
+    head = MaskedLanguageModelHead(
+        activation=block.feed_forward.activation,
+        norm=block.norm,
+        dim=None if embed.d_model is None else embed.dim,
+        **INITIALIZER,
+    )
+    return dataclasses.replace(config, head=head)
+
+
+def with_labels(config: EncoderConfig, head: heads.Labels, *, tasks: Sequence[str]) -> EncoderConfig:
+    """The model with the head of labels asked for: texts by a dense layer over the first token, with activation.
+
+    Raises:
+        ValueError: the task is none of `tasks`.
+    """
+    plain = {"dropout": config.stack.blocks[0].dropout, **INITIALIZER}
+    pooled = {"pooling": "first", "activation": "gelu", **plain}
+    forms = {"sequence": pooled, "choice": pooled, "tokens": plain, "span": {**plain, "dropout": 0.0}}
+    scores = labels.make(head, **{task: forms[task] for task in tasks})
+    if scores is None:
+        raise ValueError(f"this family has no head {head!r}; it has heads for the tasks {', '.join(tasks)}")
+    return dataclasses.replace(config, head=scores)
+
+
+TASKS = ("sequence", "tokens", "span")
+
+
+def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
+    """The model with the head asked for; PRETRAINING is that of masked words."""
+    if head is None:
+        return dataclasses.replace(config, head=None)
+    if isinstance(head, heads.Pretraining | heads.MaskedLM):
+        return masked_words(config)
+    return with_labels(config, head, tasks=TASKS)
+
+
+def _preset(*, num_layers: int, d_model: int, head: heads.Head | None = None) -> EncoderConfig:
+    sizes = {"num_layers": num_layers, "d_model": d_model, "num_heads": d_model // 64, "d_ff": 4 * d_model}
+    return with_head(deberta(vocab_size=50265, **sizes), head)
+
+
+PRESETS = {
+    "deberta-base": functools.partial(_preset, num_layers=12, d_model=768),
+    "deberta-large": functools.partial(_preset, num_layers=24, d_model=1024),
+}
+
+
+LAYER = "{base}encoder.layer.{i}"
+
+
+def dense(ours: str, theirs: str, *, inputs: int = 1, copy: str | None = None) -> tuple[Entry, Entry]:
+    """The tensors of one linear layer, which checkpoints may hold under the name `copy`, too."""
+    layout = LINEAR if inputs == 1 else LINEAR_2
+    copies = [() if copy is None else (f"{copy}.{kind}",) for kind in ("weight", "bias")]
+    return (
+        Entry(f"{ours}/kernel", f"{theirs}.weight", layout, copies=copies[0]),
+        Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR, copies=copies[1]),
+    )
+
+
+def _masked_norm(ours: str, theirs: str) -> Entry:
+    old = f"lm_predictions.lm_head.LayerNorm.{theirs}"
+    return Entry(f"head/norm/{ours}", f"cls.predictions.transform.LayerNorm.{theirs}", VECTOR, copies=(old,))
+
+
+ENTRIES = (
+    Entry(
+        "embed/embedding",
+        "{base}embeddings.word_embeddings.weight",
+        MATRIX,
+        copies=("cls.predictions.decoder.weight",),
+    ),
+    Entry("embed/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
+    Entry("embed/types", "{base}embeddings.token_type_embeddings.weight", MATRIX),
+    Entry("embed/projection/kernel", "{base}embeddings.embed_proj.weight", LINEAR),
+    *norm_entries("embed/norm", "{base}embeddings.LayerNorm"),
+    Entry("encoder/position/positions", "{base}encoder.rel_embeddings.weight", MATRIX),
+    *dense("encoder/{i}/attention/out", f"{LAYER}.attention.output.dense", inputs=2),
+    *norm_entries("encoder/{i}/attention_norm", f"{LAYER}.attention.output.LayerNorm"),
+    *dense("encoder/{i}/feed_forward/up", f"{LAYER}.intermediate.dense"),
+    *dense("encoder/{i}/feed_forward/down", f"{LAYER}.output.dense"),
+    *norm_entries("encoder/{i}/feed_forward_norm", f"{LAYER}.output.LayerNorm"),
+    *dense("head/transform", "cls.predictions.transform.dense", copy="lm_predictions.lm_head.dense"),
+    _masked_norm("scale", "weight"),
+    _masked_norm("bias", "bias"),
+    Entry("head/kernel", "cls.predictions.decoder.weight", LINEAR),
+    Entry(
+        "head/bias",
+        "cls.predictions.bias",
+        VECTOR,
+        copies=("cls.predictions.decoder.bias", "lm_predictions.lm_head.bias"),
+        unless="head/kernel",
+    ),
+    # As in BERT: of an untied model transformers 4 reads the first name and 5 the second, which counts.
+    Entry(
+        "head/bias",
+        "cls.predictions.decoder.bias",
+        VECTOR,
+        copies=("cls.predictions.bias",),
+        copies_with="head/kernel",
+        copies_may_differ=True,
+        needs="head/kernel",
+    ),
+    *labels.linear("head/dense", "pooler.dense", unless="head/first_norm/scale"),
+    *labels.linear("head/classifier", "classifier", unless="head/first_norm/scale"),
+    *labels.linear("head/span", "qa_outputs"),
+)
+"""What all versions have."""
+
+IGNORED = (
+    Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
+    Ignored(
+        "*embeddings.position_embeddings.weight",
+        "absolute positions that only the paper's enhanced mask decoder reads",
+        if_unused=True,
+    ),
+)
+
+TABLE = Table(
+    base="deberta.",
+    entries=(
+        *ENTRIES,
+        Entry(
+            tuple(f"encoder/{{i}}/attention/{part}/kernel" for part in ("query", "key", "value")),
+            f"{LAYER}.attention.self.in_proj.weight",
+            LINEAR_BY_HEADS,
+        ),
+        Entry("encoder/{i}/attention/query/bias", f"{LAYER}.attention.self.q_bias", VECTOR),
+        Entry("encoder/{i}/attention/value/bias", f"{LAYER}.attention.self.v_bias", VECTOR),
+        Entry("encoder/{i}/attention/position_key/kernel", f"{LAYER}.attention.self.pos_proj.weight", LINEAR),
+        *dense("encoder/{i}/attention/position_query", f"{LAYER}.attention.self.pos_q_proj"),
+    ),
+    ignored=IGNORED,
+)
+
+READ = {
+    **labels.READ,
+    "vocab_size": 50265,
+    "hidden_size": 768,
+    "embedding_size": None,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 0,
+    "layer_norm_eps": 1e-7,
+    "relative_attention": False,
+    "max_relative_positions": -1,
+    "pos_att_type": None,
+    "position_biased_input": True,
+    "pooler_hidden_size": None,
+    "pooler_hidden_act": "gelu",
+    "tie_word_embeddings": True,
+}
+"""Attributes that all versions have, with transformers' values for the first."""
+
+WITHOUT_EFFECT = frozenset({"initializer_range", "padding_idx", "pooler_dropout", "cls_dropout", "legacy"})
+"""Attributes about training, and `legacy`: which of two names the head of masked words has, both of which are read."""
+
+ATTRIBUTES = config_map.Attributes(
+    read=READ, fixed={"talking_head": (False, None)}, ignored=WITHOUT_EFFECT | {"attention_head_size"}
+)
+
+
+def terms(values: Mapping[str, Any]) -> tuple[Term, ...]:
+    """The scores of distances that a config.json means.
+
+    Raises:
+        ValueError: for those of contents with contents would be scaled without having distances beside them, and for
+            kinds that there are not.
+    """
+    given = values["pos_att_type"] or []
+    given = [name.strip() for name in given.lower().split("|")] if isinstance(given, str) else given
+    if bool(given) != values["relative_attention"] or len(set(given)) < len(given) or not set(given) <= set(TERMS):
+        raise ValueError(
+            f"config.json has pos_att_type={values['pos_att_type']!r} and relative_attention="
+            f"{values['relative_attention']!r}; t2t has relative_attention=true with some of {', '.join(TERMS)}, and "
+            "relative_attention=false with none"
+        )
+    return tuple(term for term in TERMS if term in given)
+
+
+def head_activation(name: str) -> str:
+    """Our name of an activation of a pooler or a convolution."""
+    return name if name == "tanh" else config_map.activation(name)
+
+
+def sizes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `deberta` that config.json has for every version."""
+    d_model = values["hidden_size"]
+    if values["pooler_hidden_size"] not in (None, d_model):
+        raise ValueError(
+            f"config.json has pooler_hidden_size={values['pooler_hidden_size']}, not hidden_size={d_model}"
+        )
+    longest = values["max_position_embeddings"]
+    return {
+        "num_layers": values["num_hidden_layers"],
+        "d_model": d_model,
+        "num_heads": values["num_attention_heads"],
+        "d_ff": values["intermediate_size"],
+        "vocab_size": values["vocab_size"],
+        "terms": terms(values),
+        "max_distance": values["max_relative_positions"] if values["max_relative_positions"] > 0 else longest,
+        "max_positions": longest if values["position_biased_input"] else None,
+        "embedding_size": values["embedding_size"],
+        "num_types": values["type_vocab_size"],
+        "activation": config_map.activation(values["hidden_act"]),
+        "dropout": float(values["hidden_dropout_prob"]),
+        "attention_dropout": float(values["attention_probs_dropout_prob"]),
+        "eps": values["layer_norm_eps"],
+    }
+
+
+def headed(config: EncoderConfig, values: Mapping[str, Any], names: frozenset[str], *, make: Any) -> EncoderConfig:
+    """The model with the head that config.json and the names of tensors mean; `make` is the family's `with_head`."""
+    is_old = any(name.startswith("lm_predictions.") for name in names)
+    if is_old or any(name.startswith("cls.predictions.") for name in names):
+        config = make(config, heads.MaskedLM())
+        tied = is_old or values["tie_word_embeddings"]
+        return dataclasses.replace(config, head=dataclasses.replace(config.head, tied=tied))
+    if (request := labels.request(values)) is not None:
+        config = make(config, request)
+        if config.head.activation is not None:
+            activation = head_activation(values["pooler_hidden_act"])
+            config = dataclasses.replace(config, head=dataclasses.replace(config.head, activation=activation))
+    return config
+
+
+def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
+    """The config of a DeBERTa's config.json."""
+    return headed(deberta(**sizes(values)), values, names, make=with_head)
+
+
+def attributes(config: Any) -> dict[str, Any]:
+    """Attributes of config.json that all versions have.
+
+    Raises:
+        InexpressibleError: it is no encoder with such attention.
+    """
+    if not isinstance(config, EncoderConfig):
+        raise config_map.InexpressibleError("it is no encoder")
+    block, embed, position = config.stack.blocks[0], config.embed, config.stack.position
+    if not isinstance(block.attention, DisentangledAttentionConfig):
+        raise config_map.InexpressibleError("its attention is not disentangled")
+    if position is not None and not isinstance(position, RelativeEmbeddings):
+        raise config_map.InexpressibleError(f"it has no embedded distances but {type(position).__name__}")
+    max_distance = -1 if position is None else position.max_distance
+    if embed.position is not None:
+        longest = embed.position.max_positions
+    else:
+        longest = 512 if position is None else max_distance
+    activation = getattr(config.head, "activation", None) if isinstance(config.head, ClassificationHead) else None
+    activation = "gelu" if activation is None else activation
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.d_model,
+        "embedding_size": embed.dim,
+        "num_hidden_layers": config.stack.num_layers,
+        "num_attention_heads": block.attention.num_heads,
+        "intermediate_size": block.feed_forward.d_ff,
+        "hidden_act": config_map.ACTIVATIONS[block.feed_forward.activation],
+        "hidden_dropout_prob": float(block.dropout),
+        "attention_probs_dropout_prob": float(block.attention.dropout),
+        "max_position_embeddings": longest,
+        "type_vocab_size": embed.num_types,
+        "layer_norm_eps": float(block.norm.eps),
+        "relative_attention": position is not None,
+        "max_relative_positions": max_distance,
+        "pos_att_type": list(block.attention.terms),
+        "position_biased_input": embed.position is not None,
+        "pooler_hidden_size": config.d_model,
+        "pooler_hidden_act": {"tanh": "tanh", **config_map.ACTIVATIONS}[activation],
+        "pooler_dropout": 0.0,
+        "initializer_range": float(embed.initializer_std),
+        "tie_word_embeddings": getattr(config.head, "tied", True),
+        "legacy": True,
+        **labels.attributes(config),
+    }
+
+
+def architecture(config: EncoderConfig, *, prefix: str, endings: Mapping[str, str] | None = None) -> str:
+    """The name of transformers' class."""
+    if isinstance(config.head, ClassificationHead):
+        return labels.architecture(config.head, prefix=prefix, endings=endings)
+    if config.pooler:
+        raise config_map.InexpressibleError("transformers' DeBERTas have no pooler with tanh")
+    return f"{prefix}Model" if config.head is None else f"{prefix}ForMaskedLM"
+
+
+def _architecture(config: EncoderConfig) -> str:
+    return architecture(config, prefix="Deberta", endings={"choice": ""})
+
+
+FAMILY = config_map.Family(
+    model_type="deberta",
+    presets=PRESETS,
+    table=TABLE,
+    attributes=ATTRIBUTES,
+    from_hf=_from_hf,
+    to_hf=attributes,
+    architecture=_architecture,
+    with_head=with_head,
+    starts=("bos",),
+    ends=("eos",),
+    input_names=("input_ids", "token_type_ids", "attention_mask"),
+)

@@ -1,0 +1,46 @@
+"""mBART: BART in 25 languages, with norms before each sublayer and at the end, and scaled embeddings.
+
+    mbart-large-cc25
+
+A text is followed by its end and the code of its language; the decoder starts with the code of the target's. The head
+of a text's labels reads the decoder's last state: give the decoder the code and the text, without its end.
+
+Reference: Liu et al., Multilingual Denoising Pre-training for Neural Machine Translation, arXiv:2001.08210; the sizes
+and rates of dropout are those of the published config.json.
+
+Differs: as BART (`t2t/families/bart.py`).
+"""
+
+import functools
+
+from t2t.families import bart
+from t2t.hf import config_map
+
+with_head = functools.partial(bart.with_head, name="mBART")
+"""The model with the head asked for, as BART's."""
+
+PRESETS = {
+    "mbart-large-cc25": bart.preset(
+        num_layers=12, num_heads=16, d_model=1024, vocab_size=250027, is_pre_norm=True, scale=1024**0.5
+    ),
+}
+
+ATTRIBUTES = config_map.Attributes(
+    read=bart.ATTRIBUTES.read,
+    fixed={**bart.ATTRIBUTES.fixed, "normalize_before": (True,), "add_final_layer_norm": (True,)},
+    ignored=bart.ATTRIBUTES.ignored,
+)
+
+FAMILY = config_map.Family(
+    model_type="mbart",
+    presets=PRESETS,
+    table=bart.TABLE,
+    attributes=ATTRIBUTES,
+    from_hf=functools.partial(bart.read, num_labels=2, name="mBART", is_pre_norm=True),
+    to_hf=bart.attributes,
+    architecture=functools.partial(bart.architecture, prefix="MBart"),
+    with_head=with_head,
+    zeros=bart.zeros,
+    published_ids={"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "forced_eos_token_id": 2},
+    ends=("eos",),
+)

@@ -1,0 +1,49 @@
+"""A model directory of t2t's own: parameters as safetensors under their paths, written one stacked leaf at a time.
+
+    config.json    {"t2t": version, "model": config, "start_id": token before a decoder's text, "source": where from}
+    params/        *.safetensors, by paths such as decoder/layers_0/attention/query/kernel
+    vocabulary/
+
+Everything that takes a model reads it: `t2t.load`, `--init`, generate, score, export.
+"""
+
+import json
+from pathlib import Path
+
+from t2t import __version__
+from t2t import config as config_lib
+from t2t.hf import files, load
+from t2t.vocabulary import Vocabulary
+
+PARAMS = "params"
+"""The folder of the parameters."""
+
+
+def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "float32") -> list[str]:
+    """Writes what a Hugging Face directory holds; returns the names of the files.
+
+    At no time more than one parameter is in memory.
+
+    Args:
+        directory: made if missing.
+        opened: by `t2t.hf.load.open_directory`, which decides about heads and what is left out.
+        dtype: that the parameters are stored in: float32, bfloat16 or float16.
+    """
+    if dtype not in files.DTYPES:
+        raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
+    (directory / PARAMS).mkdir(parents=True, exist_ok=True)
+    leaves = [
+        files.Tensor(path, shape, lambda path=path: opened.leaf(path, dtype=dtype))
+        for path, shape in opened.shapes.items()
+    ]
+    written = files.write(directory / PARAMS, leaves, dtype=dtype, max_shard_bytes=files.MAX_SHARD_BYTES)
+    about = {
+        "t2t": __version__,
+        "model": config_lib.to_json(opened.config),
+        "start_id": load.start_id(opened.directory, opened.config),
+        "source": str(opened.directory),
+    }
+    if opened.vocabulary is not None:
+        Vocabulary.load(opened.vocabulary).save(directory / "vocabulary")
+    (directory / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return ["config.json", *(f"{PARAMS}/{name}" for name in written)]

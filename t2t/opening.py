@@ -1,0 +1,135 @@
+"""`t2t.load`: a model from a run, a checkpoint, a model directory, a Hugging Face directory, or a name of the Hub."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import traverse_util
+
+from t2t import api, heads
+from t2t.models.base import Network
+from t2t.vocabulary import Vocabulary
+
+
+def load(
+    path: str | os.PathLike,
+    *,
+    head: heads.Head | None = None,
+    dtype: Any = jnp.float32,
+) -> api.Model:
+    """The model of a run (its last checkpoint), a checkpoint, a model or a Hugging Face directory, or of the Hub.
+
+    Args:
+        path: the directory, or the name of a repository of the Hub (google-t5/t5-small), downloaded by huggingface-hub.
+        head: the head a Hugging Face model shall have instead of its own; parameters it lacks are fresh.
+        dtype: of activations and matrix products; parameters are read as float32.
+
+    Raises:
+        UsageError: where the directory holds no parameters.
+        ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
+            For a head that the family does not have, and any head asked of a run, checkpoint or model.
+    """
+    if head is not None:
+        return _load_with_head(path, head, dtype)
+    model = open_lazily(path)
+    unread = traverse_util.flatten_dict(model.params, sep="/")
+    source = next(iter(unread.values())).source
+    leaves = dict(source.leaves({name: leaf.placeholder for name, leaf in unread.items()}))
+    return dataclasses.replace(model, params=traverse_util.unflatten_dict(leaves, sep="/"), dtype=dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Unread:
+    """A parameter that is read when NumPy asks for it."""
+
+    source: Any
+    path: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return tuple(self.source.shapes[self.path].shape)
+
+    @property
+    def placeholder(self) -> jax.ShapeDtypeStruct:
+        """Its shape and the type it is read as."""
+        return jax.ShapeDtypeStruct(self.shape, jnp.float32)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The parameter, for `numpy.asarray`."""
+        del copy  # nobody else holds what was just read
+        return np.asarray(next(value for _, value in self.source.leaves({self.path: self.placeholder})), dtype)
+
+
+def open_lazily(path: str | os.PathLike) -> api.Model:
+    """The same model whose parameters are read when they are asked for: enough to export it, one after the other.
+
+    Raises:
+        UsageError, ValueError: as `load`.
+    """
+    from t2t.train import initialize
+
+    source = initialize.open_source(path)
+    vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
+    is_theirs = source.kind == "Hugging Face"
+    start = _start_of(source.path, source.config) if is_theirs else api.start_id(source.config, vocabulary)
+    leaves = {name: Unread(source, name) for name in source.shapes}
+    wanted = Network(source.config).shapes_by_path()
+    return api.Model(
+        config=source.config,
+        params=traverse_util.unflatten_dict({name: leaves[name] for name in wanted}, sep="/"),
+        vocabulary=vocabulary,
+        start_id=source.about.get("start_id", start),
+        about=_about(source.path, source.kind),
+    )
+
+
+def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> api.Model:
+    from t2t.hf import hub
+    from t2t.hf import load as hf_load
+
+    directory = hub.find(path)
+    if "t2t" in hf_load.read_config(directory):
+        raise ValueError(
+            f"{directory} is a run, checkpoint or model of t2t, which keeps the head it was trained with: leave out "
+            "head, or export it first (t2t export) and load that"
+        )
+    opened = hf_load.open_directory(directory, head=head)
+    vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
+    return api.Model(
+        config=opened.config,
+        params=jax.tree.map(jnp.asarray, opened.params()),
+        vocabulary=vocabulary,
+        dtype=dtype,
+        start_id=_start_of(directory, opened.config),
+        about=_about(directory, "Hugging Face"),
+    )
+
+
+def _start_of(directory: Path, config: Any) -> int | None:
+    """The token with which the decoder of a Hugging Face model starts, if it has one."""
+    from t2t.hf import load as hf_load
+
+    return hf_load.start_id(directory, config)
+
+
+def _about(path: Path, kind: str) -> dict[str, Any]:
+    """What a directory says of the training of its model."""
+    about: dict[str, Any] = {"path": str(path), "kind": kind}
+    if kind not in ("run", "checkpoint"):
+        return about
+    from t2t.train import checkpoint
+
+    store = checkpoint.CheckpointStore(path / "checkpoints" if kind == "run" else path.parent)
+    step = store.latest() if kind == "run" else int(path.name)
+    content = store.config(step)
+    return about | {
+        "step": step,
+        "metrics": store.metrics(step),
+        "experiment": content["experiment"],
+        "t2t": content["t2t"],
+    }

@@ -1,0 +1,35 @@
+from tests.cases import Case
+
+SIZES = {
+    "vocab_size": 53,
+    "emb_dim": 24,
+    "n_layers": 3,
+    "n_heads": 4,
+    "max_position_embeddings": 40,
+    "n_langs": 5,
+    "pad_token_id": 0,  # the row of padding has no gradient in torch, and no input holds token 0
+}
+
+
+def case(name: str, architecture: str, *, num_languages: int = 5, **changes: object) -> Case:
+    config = {**SIZES, **changes}
+    return Case(name=name, architecture=architecture, config=config, num_languages=num_languages)
+
+
+CASES = (
+    case("xlm", "XLMModel"),
+    # Without ids of languages none of their embeddings is added.
+    case("xlm-no-ids", "XLMModel", num_languages=0, n_layers=1, n_heads=3, unk_index=4),
+    case("xlm-no-languages", "XLMModel", num_languages=0, use_lang_emb=False, gelu_activation=False,
+         sinusoidal_embeddings=True, layer_norm_eps=1e-6, n_layers=2),
+    case("xlm-mlm", "XLMWithLMHeadModel"),
+    case("xlm-mlm-untied", "XLMWithLMHeadModel", tie_word_embeddings=False, n_langs=1, num_languages=0, n_layers=1),
+    case("xlm-sequence", "XLMForSequenceClassification", num_labels=3),
+    case("xlm-tokens", "XLMForTokenClassification", num_labels=7),
+    case("xlm-span", "XLMForQuestionAnsweringSimple"),
+)  # fmt: skip
+
+COUNTS = {
+    "xlm-mlm-tlm-xnli15-1024": (248_976_384, 249_071_384),
+    "xlm-mlm-100-1280": (571_496_960, 571_696_960),
+}

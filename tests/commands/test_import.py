@@ -1,0 +1,153 @@
+"""`t2t import`: a Hugging Face directory becomes a model directory that every command reads; `t2t export --verify`."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import t2t
+from t2t import cli
+from t2t import vocabulary as vocabularies
+from t2t.families import t5
+from t2t.hf import export, files
+from tests.hf import tiny
+
+BYTES = vocabularies.ByteVocabulary()
+MODEL = t5.t5(num_layers=2, d_model=12, num_heads=3, head_dim=5, d_ff=7, vocab_size=384)
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    export.export(tmp_path / "theirs", config=MODEL, params=tiny.params(MODEL), vocabulary=BYTES)
+    return tmp_path / "theirs"
+
+
+def test_an_imported_model_is_the_model(theirs, tmp_path, capsys):
+    ours = tmp_path / "ours"
+    assert cli.main(["import", str(theirs), str(ours)]) == 0
+    assert "params/model.safetensors" in capsys.readouterr().out
+    left, right = t2t.load(theirs), t2t.load(ours)
+    assert (left.config, left.vocabulary, left.start_id) == (right.config, right.vocabulary, right.start_id)
+    jax.tree.map(np.testing.assert_array_equal, left.params, right.params)
+    assert cli.main(["export", str(ours), str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / files.SINGLE).read_bytes() == (theirs / files.SINGLE).read_bytes()
+    assert cli.main(["import", str(theirs), str(ours)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_the_start_of_a_decoder_survives(tmp_path):
+    tiny_gpt2 = tiny.GPT2
+    for bare in (True, False):
+        export.export(
+            tmp_path / f"theirs{bare}",
+            config=tiny_gpt2.__class__(**{**vars(tiny_gpt2), "embed": _wide(tiny_gpt2.embed)}),
+            params=tiny.params(tiny_gpt2.__class__(**{**vars(tiny_gpt2), "embed": _wide(tiny_gpt2.embed)})),
+            vocabulary=BYTES,
+            bare_prompts=bare,
+        )
+        assert cli.main(["import", str(tmp_path / f"theirs{bare}"), str(tmp_path / f"ours{bare}")]) == 0
+        assert t2t.load(tmp_path / f"ours{bare}").start_id == (None if bare else 0)
+
+
+def _wide(embed):
+    return embed.__class__(**{**vars(embed), "vocab_size": 384})
+
+
+def test_what_is_left_out_and_what_is_fresh_is_named(tmp_path, capsys):
+    params = tiny.params(tiny.PRETRAINING)
+    export.export(tmp_path / "theirs", config=tiny.PRETRAINING, params=params)
+    assert cli.main(["import", str(tmp_path / "theirs"), str(tmp_path / "ours"), "--head", "masked"]) == 0
+    assert "left out: bert.pooler.dense.bias" in capsys.readouterr().out
+    assert t2t.load(tmp_path / "ours").config == tiny.MASKED
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps({**config, "strange": 1}))
+    assert cli.main(["import", str(tmp_path / "theirs"), str(tmp_path / "other")]) == 1
+    assert "unknown attributes strange=1" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_directory_is_looked_for_on_the_hub(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert cli.main(["import", "google-t5/t5-nowhere", str(tmp_path / "ours")]) == 2
+    message = capsys.readouterr().err
+    assert "no directory google-t5/t5-nowhere" in message and "cannot be reached" in message
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_an_export_is_verified_by_transformers(theirs, tmp_path, capsys):
+    assert cli.main(["export", str(theirs), str(tmp_path / "out"), "--verify"]) == 0
+    out = capsys.readouterr().out
+    for part in ("no key is missing", "are ours within", "gives the ids of the vocabulary"):
+        assert part in out
+    assert cli.main(["export", str(theirs), str(tmp_path / "half"), "--verify", "--dtype", "bfloat16"]) == 0
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_a_verification_can_fail(theirs):
+    from t2t.hf import verify
+
+    other = jax.tree.map(lambda leaf: leaf * 1.01, tiny.params(MODEL))
+    with pytest.raises(verify.VerificationError, match="computes other numbers"):
+        list(verify.verify(theirs, config=MODEL, params=other, vocabulary=BYTES))
+    (theirs / "tokenizer.json").write_text((theirs / "tokenizer.json").read_text().replace('"Ġ": 35', '"Ġ": 36'))
+    with pytest.raises((verify.VerificationError, ValueError)):
+        list(verify.verify(theirs, config=MODEL, params=tiny.params(MODEL), vocabulary=BYTES))
+
+
+MEMORY = """
+import sys, threading, time
+from t2t import cli
+
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+peak, done = [0], threading.Event()
+
+def watch():
+    while not done.wait(0.01):
+        peak[0] = max(peak[0], anonymous())
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+code = cli.main(sys.argv[1:])
+done.set()
+watcher.join()
+print("PEAK", peak[0] * 1024)
+sys.exit(code)
+"""
+
+
+def _largest_and_make(directory) -> tuple[int, int]:
+    """A Hugging Face directory of a T5 with a billion parameters, and the bytes of its largest stacked leaf."""
+    config = t5.t5(num_layers=24, d_model=1024, num_heads=16, head_dim=64, d_ff=5120, vocab_size=32128)
+    from t2t import families
+
+    bindings = families.bindings(families.expressing(config)[0], config)
+    noise = np.random.default_rng(0).normal(size=2**20).astype(np.float32)
+    tensors = [files.Tensor(b.key, b.shape, lambda b=b: np.resize(noise, b.shape)) for b in bindings]
+    directory.mkdir()
+    files.write(directory, tensors, dtype="float32", max_shard_bytes=10**9)
+    attributes = families.expressing(config)[1]
+    (directory / "config.json").write_text(json.dumps({"model_type": "t5", **attributes}))
+    from t2t.models import base
+
+    shapes = base.Network(config).shapes_by_path().values()
+    return base.count_parameters(config), 4 * max(int(np.prod(shape)) for shape in shapes)
+
+
+@pytest.mark.nightly
+def test_a_billion_parameters_stream(tmp_path):
+    count, largest = _largest_and_make(tmp_path / "theirs")
+    assert count > 1e9
+    for command in (["import", "theirs", "ours"], ["export", "ours", "again"]):
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        peak = int(done.stdout.rpartition("PEAK")[2])
+        print(command[0], f"peak {peak / 1e9:.2f} GB, allowed {0.5 + 3 * largest / 1e9:.2f} GB")
+        assert peak < 0.5e9 + 3 * largest

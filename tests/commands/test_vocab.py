@@ -1,0 +1,54 @@
+"""`t2t vocab train`: every kind, and options that do not belong to it."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from t2t import cli
+from t2t import vocabulary as vocabularies
+from t2t.commands import vocab
+
+TEXT = "\n".join(f"The quick brown fox number {i} jumps over the lazy dog." for i in range(200))
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "in.txt").write_text(TEXT, encoding="utf-8")
+    return str(tmp_path / "in.txt")
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "extra", "sentinels"),
+    [
+        ("sentencepiece-unigram", 150, [], 100),
+        ("sentencepiece-bpe", 80, ["--sentinels", "3"], 3),
+        ("wordpiece", 80, ["--no-lowercase"], 0),
+        ("byte-bpe", 290, ["--end-of-text", "--no-mask", "--sentinels", "2"], 2),
+    ],
+)
+def test_every_kind(text, tmp_path, capsys, kind, size, extra, sentinels):
+    out = tmp_path / "out"
+    arguments = ["--input", text, "--kind", kind, "--size", str(size), "--output", str(out)]
+    assert cli.main(["vocab", "train", *arguments, *extra]) == 0
+    trained = vocabularies.Vocabulary.load(out)
+    assert (trained.size, len(trained.sentinels)) == (size, sentinels)
+    assert trained.decode(trained.encode("The lazy dog")) == "The lazy dog"
+    assert f"{size} ids" in capsys.readouterr().out
+
+
+def test_options_of_another_kind_are_refused(text, tmp_path, capsys):
+    arguments = ["--input", text, "--size", "300", "--output", str(tmp_path / "out")]
+    assert cli.main(["vocab", "train", *arguments, "--end-of-text"]) == 2
+    assert "--end-of-text is for --kind byte-bpe, not for sentencepiece-unigram" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", vocab.OPTIONS)
+def test_options_and_their_defaults_are_those_of_the_functions(kind):
+    parameters = inspect.signature(vocab._trainer(kind)).parameters
+    defaults = {field.name: field.default for field in dataclasses.fields(vocab.VocabTrain)}
+    names = set(parameters) - {"lines", "size", "model_type"}
+    assert set(vocab.OPTIONS[kind]) == names
+    for name in names - {"sentinels"}:
+        assert parameters[name].default == defaults[name]

@@ -1,0 +1,49 @@
+"""An exported encoder opens as a SentenceTransformer, whose vectors are the pooled states of ours."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t
+from t2t import vocabulary as vocabularies
+from t2t.families import bert
+from t2t.models import base
+from t2t.nn import classification
+from tests.hf import tiny
+
+BYTES = vocabularies.ByteVocabulary()
+CONFIG = bert.bert(num_layers=2, d_model=12, num_heads=3, d_ff=7, vocab_size=384, max_positions=64)
+TEXTS = ["A text.", "Another, longer text.", "x"]
+
+
+def model() -> t2t.Model:
+    params = jax.tree.map(lambda leaf: jnp.asarray(0.3 * leaf), tiny.params(CONFIG))
+    return t2t.Model(config=CONFIG, params=params, vocabulary=BYTES)
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_vectors_are_pooled_states(tmp_path, pooling):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    ours = model()
+    ours.export(tmp_path / "out", sentence_embeddings=pooling)
+    opened = sentence_transformers.SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    assert opened.max_seq_length == 64
+    ends = [] if BYTES.bos_id is None else [BYTES.bos_id]
+    rows = [[*ends, *BYTES.encode(text), BYTES.eos_id] for text in TEXTS]
+    tokens = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for row, ids in zip(tokens, rows, strict=True):
+        row[: len(ids)] = ids
+    segments = (np.arange(tokens.shape[1]) < np.array([[len(row)] for row in rows])).astype(np.int32)
+    batch = {"encoder_input_tokens": tokens, "encoder_segment_ids": segments}
+    hidden = base.Network(CONFIG).apply(ours.params, batch).last_hidden
+    expected = classification.pool(hidden, pooling=pooling, segment_ids=jnp.asarray(segments))
+    np.testing.assert_allclose(opened.encode(TEXTS), expected, atol=1e-4)
+
+
+def test_a_model_with_a_head_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="an encoder without a head"):
+        t2t.init(tiny.MASKED).export(tmp_path / "out", sentence_embeddings="mean")
+    assert not (tmp_path / "out").exists()
