@@ -36,13 +36,13 @@ def test_train_is_a_function_and_a_package():
 
 
 def test_train_returns_the_model_of_the_run(tmp_path, monkeypatch):
-    from t2t import api
+    from t2t import opening
     from t2t.train import loop
 
     calls = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(loop, "train", lambda experiment, directory: calls.append((experiment.name, str(directory))))
-    monkeypatch.setattr(api, "load", lambda directory: f"model of {directory}")
+    monkeypatch.setattr(opening, "load", lambda directory: f"model of {directory}")
     experiment = type("Experiment", (), {"name": "small"})()
     assert t2t.train(experiment) == "model of runs/small"
     assert t2t.train(experiment, tmp_path / "here") == f"model of {tmp_path / 'here'}"

@@ -17,13 +17,13 @@ class _CallablePackage(types.ModuleType):
         Returns:
             The trained `t2t.Model`.
         """
-        from t2t import api, finding
+        from t2t import finding, opening
         from t2t.train import loop
 
         finding.extend_path()
         directory = pathlib.Path("runs", experiment.name) if workdir is None else pathlib.Path(workdir)
         loop.train(experiment, directory)
-        return api.load(directory)
+        return opening.load(directory)
 
 
 sys.modules[__name__].__class__ = _CallablePackage
