@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from concurrent import futures
 from pathlib import Path
@@ -338,9 +339,17 @@ class CheckpointStore:
             shutil.rmtree(replaced, ignore_errors=True)
             self._prune()
         except _ORBAX_ERRORS as error:
-            for debris in self.directory.glob(f"{step}.partial*"):
-                shutil.rmtree(debris, ignore_errors=True)
+            self._discard(step)
             raise self._failure(step, error) from error
+
+    def _discard(self, step: int) -> None:
+        """Removes what a failed save has written; where Orbax's other threads still write to it, more than once."""
+        for _ in range(50):
+            for debris in list(self.directory.glob(f"{step}.partial*")):
+                shutil.rmtree(debris, ignore_errors=True)
+            time.sleep(0.1)
+            if not any(self.directory.glob(f"{step}.partial*")):
+                return
 
     def _prune(self) -> None:
         if self.keep is None:
