@@ -59,10 +59,10 @@ def run(arguments: Sequence[str]) -> int:
     )
     if options.vocabulary is not None:
         vocabulary = pathlib.Path(options.vocabulary)
-        if Vocabulary.load(vocabulary).size > opened.config.vocab_size:
+        size, rows = Vocabulary.load(vocabulary).size, opened.config.vocab_size
+        if size > rows:
             raise UsageError(
-                f"{vocabulary} has {Vocabulary.load(vocabulary).size} ids, the model {opened.config.vocab_size} rows: "
-                "it is the vocabulary of another model"
+                f"{vocabulary} has {size} ids, the model {rows} rows: it is the vocabulary of another model"
             )
         opened = dataclasses.replace(opened, vocabulary=vocabulary)
     for names, what in ((opened.dropped, "left out"), (opened.fresh, "fresh")):

@@ -10,6 +10,7 @@ Reference: `t5x/checkpoints.py`, `orbax.checkpoint`, `tf.train.load_checkpoint`.
 """
 
 import dataclasses
+import glob
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,12 +32,17 @@ def find(directory: Path) -> Path | None:
     tree = directory / MSGPACK
     if tree.is_file():
         with open(tree, "rb") as file:
-            if file.read(1)[:1] >= b"\x80":  # a map of msgpack; text begins lower
+            if file.read(1) >= b"\x80":  # a map of msgpack; text begins lower
                 return tree
-    for folder in (directory, directory / "state"):
-        if (folder / METADATA).is_file():
-            return folder / METADATA
-    return max(directory.glob("*.index"), default=None)
+    for file in (directory / METADATA, directory / "state" / METADATA):
+        if file.is_file() and b'"target"' in file.read_bytes():  # T5X's parameters; other trees of Orbax have others
+            return file
+    return max(_indices(directory), default=None)
+
+
+def _indices(directory: Path) -> list[Path]:
+    """TensorFlow's files that have their data beside them."""
+    return [file for file in directory.glob("*.index") if any(directory.glob(f"{glob.escape(file.stem)}.data-*"))]
 
 
 def open_arrays(file: Path) -> dict[str, Any]:
@@ -104,14 +110,8 @@ class _Variable:
 
     reader: Any
     name: str
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.reader.get_variable_to_shape_map()[self.name])
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(self.reader.get_variable_to_dtype_map()[self.name].as_numpy_dtype)
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         del copy  # nobody else holds what was just read
@@ -119,7 +119,7 @@ class _Variable:
 
 
 def _open_tensorflow(file: Path) -> dict[str, Any]:
-    found = sorted(file.parent.glob("*.index"))
+    found = _indices(file.parent)
     if len(found) > 1:
         raise ValueError(f"the directory holds {len(found)} checkpoints; leave the files of one, such as {file.stem}.*")
     import tensorflow as tf
@@ -128,4 +128,8 @@ def _open_tensorflow(file: Path) -> dict[str, Any]:
         reader = tf.train.load_checkpoint(str(file.with_suffix("")))
     except (tf.errors.OpError, RuntimeError) as error:
         raise ValueError(str(error)) from error
-    return {name: _Variable(reader, name) for name in reader.get_variable_to_shape_map()}
+    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    return {
+        name: _Variable(reader, name, tuple(shape), np.dtype(dtypes[name].as_numpy_dtype))
+        for name, shape in shapes.items()
+    }

@@ -13,6 +13,7 @@ Reference: `t5x/examples/t5/network.py` and `scalable_t5/network.py`; `mesh_tens
 `convert_t5x_checkpoint_to_flax.py` and `modeling_t5.load_tf_weights_in_t5` for the same correspondence.
 """
 
+import collections
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
@@ -73,10 +74,9 @@ def open_tensors(directory: Path) -> dict[str, View]:
     arrays = array_files.open_arrays(file)
     is_t5x = file.name in (array_files.MSGPACK, array_files.METADATA)
     found = dict(_of_t5x(arrays) if is_t5x else _of_mesh(arrays))
-    lacking = [
-        name for name in ("shared.weight", _QUERY.format("encoder"), _QUERY.format("decoder")) if name not in found
-    ]
-    if lacking:
+    needed = ["shared.weight", *(_QUERY.format(side) for side in SIDES), *(_BIAS.format(side, 0) for side in SIDES)]
+    needed.append(_WI.format("_0" if _WI.format("_0") in found else ""))
+    if lacking := [name for name in needed if name not in found]:
         raise ValueError(
             f"{directory} is no T5 with an encoder and a decoder: nothing in it is {', '.join(lacking)}. It holds "
             f"{', '.join(sorted(arrays)[:4])} ..."
@@ -95,7 +95,7 @@ def config(directory: Path) -> dict[str, Any]:
     vocab_size, d_model = shapes["shared.weight"]
     buckets, num_heads = shapes[_BIAS.format("encoder", 0)]
     is_gated = _WI.format("_0") in shapes
-    layers = {side: sum(_NORM.fullmatch(name)[1] == side for name in shapes if _NORM.fullmatch(name)) for side in SIDES}
+    layers = collections.Counter(match[1] for match in map(_NORM.fullmatch, shapes) if match)
     return {
         "model_type": "umt5" if _BIAS.format("encoder", 1) in shapes else "t5",
         "architectures": ["T5ForConditionalGeneration"],
@@ -138,7 +138,7 @@ _WHOLE = {
 def _of_t5x(arrays: Mapping[str, Any]) -> Iterator[tuple[str, View]]:
     for full, array in arrays.items():
         root, _, name = full.partition(".")
-        if root not in ("target", "params"):
+        if root != "target":
             continue  # the state of the optimizer, the step
         if name in _WHOLE:
             theirs, form = _WHOLE[name]

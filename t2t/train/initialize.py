@@ -58,7 +58,7 @@ def open_source(path: str | Path) -> Source:
         return _open_hugging_face(path)
     if not file.is_file():
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
-    if (path / checkpoint.STATE).is_dir():
+    if (path / checkpoint.STATE).is_dir() and not original_t5.holds(path):
         return _open_checkpoint(path)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Every family, found by looking: its presets, its tables read both ways, and what its models must never do."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -48,12 +49,12 @@ def shrink(config: Any) -> Any:
     return dataclasses.replace(config, **{name: sizes.get(name, shrink(value)) for name, value in fields.items()})
 
 
-def models() -> list[Any]:
-    """One tiny model for every family and each of its heads, all but the first of a family nightly."""
+def models(requests: Sequence[heads.Head | None]) -> list[Any]:
+    """One tiny model for every family and each of these heads that it has, all but the first of a family nightly."""
     found = []
     for family in FAMILIES:
         config, marks = shrink(next(iter(family.presets.values()))()), []
-        for head in (heads.PRETRAINING, heads.MaskedLM(), None):
+        for head in requests:
             try:
                 model = family.with_head(config, head)
             except ValueError:
@@ -63,7 +64,7 @@ def models() -> list[Any]:
     return found
 
 
-MODELS = models()
+MODELS = models((heads.PRETRAINING, heads.MaskedLM(), None))
 DRAWN = jax.random.key(3)
 
 

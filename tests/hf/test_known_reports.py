@@ -7,13 +7,11 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
-from flax import traverse_util
 from safetensors.numpy import load_file
 
 from t2t import families, heads
 from t2t.hf import config_map, export, files, load
-from t2t.models import base
-from tests.families.test_families import shrink
+from tests.families.test_families import models, shrink
 from tests.hf import tiny
 
 pytestmark = pytest.mark.slow
@@ -28,33 +26,10 @@ HEADS = (
 )
 
 
-def models() -> list[Any]:
-    """A tiny model of every family with each of its heads, as parameters of a test; all but the first nightly."""
-    found = []
-    for family in families.all_families().values():
-        config, marks = shrink(next(iter(family.presets.values()))()), []
-        for head in HEADS:
-            try:
-                model = family.with_head(config, head)
-            except ValueError:
-                continue
-            found.append(pytest.param(model, id=f"{family.model_type}-{type(head).__name__}", marks=marks))
-            marks = [pytest.mark.nightly]
-    return found
-
-
-def params_of(config: Any) -> Any:
-    """Parameters of which none is like another."""
-    rng = np.random.default_rng(0)
-    shapes = base.Network(config).shapes_by_path()
-    leaves = {path: rng.normal(size=shape).astype(np.float32) for path, shape in shapes.items()}
-    return traverse_util.unflatten_dict(leaves, sep="/")
-
-
-@pytest.fixture(scope="module", params=models())
+@pytest.fixture(scope="module", params=models(HEADS))
 def exported(request, tmp_path_factory):
     """A config, its parameters and the directory they are exported to, in several shards."""
-    params, directory = params_of(request.param), tmp_path_factory.mktemp("exported")
+    params, directory = tiny.params(request.param), tmp_path_factory.mktemp("exported")
     export.export(directory, config=request.param, params=params, max_shard_bytes=20_000)
     return request.param, params, directory
 

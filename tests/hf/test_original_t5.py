@@ -1,5 +1,6 @@
 """T5's original checkpoints as their libraries write them: read to the last parameter, under T5X's recorded numbers."""
 
+import json
 import re
 
 import jax
@@ -14,6 +15,7 @@ from t2t import cli
 from t2t.families import t5, umt5
 from t2t.hf import load, original_t5
 from t2t.models.base import Network
+from t2t.train import initialize
 from tests.hf import tiny
 from tests.models import t5x_names, t5x_tiny
 
@@ -203,3 +205,21 @@ def test_what_is_no_t5_or_is_damaged_says_so(tmp_path):
     (tmp_path / "damaged" / "checkpoint").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match="checkpoint cannot be read"):
         original_t5.open_tensors(tmp_path / "damaged")
+
+
+def test_a_config_json_beside_goes_before_what_the_shapes_say(tmp_path):
+    """UL2's activation is no shape; Orbax's folder is named as that of checkpoints of t2t."""
+    params = tiny.params(CONFIGS["1.1"])
+    write_orbax(tmp_path, as_t5x(params))
+    (tmp_path / "config.json").write_text(
+        json.dumps(original_t5.config(tmp_path) | {"feed_forward_proj": "gated-silu"})
+    )
+    opened = initialize.open_source(tmp_path)
+    assert (opened.kind, opened.config) == ("Hugging Face", t5.t5(**{**GATED, "activation": "silu"}, **SIZES))
+
+
+def test_trees_and_indices_of_others_are_no_t5(tmp_path):
+    (tmp_path / "vectors.index").write_bytes(b"")
+    handler = ocp.PyTreeCheckpointHandler()
+    ocp.Checkpointer(handler).save(tmp_path / "state", {"params": {"model": np.ones(3)}})
+    assert not original_t5.holds(tmp_path)
