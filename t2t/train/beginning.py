@@ -98,6 +98,8 @@ def open_init(experiment: Experiment) -> initialize.Source | None:
 def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, *, kept: Path | None) -> Vocabulary:
     """The vocabulary of a run: the one it keeps, else its config's, else that of `init`; without `init` a new one.
 
+    Decoders start with the token with which those of `init` do.
+
     Raises:
         UsageError: it cannot be read, is not that of the parameters the run starts from, or they come without one.
     """
@@ -105,7 +107,7 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
         return Vocabulary.load(kept)
     if experiment.vocabulary is None:
         if source is not None and source.vocabulary is not None:
-            return Vocabulary.load(source.vocabulary)
+            return _starting_as(source, Vocabulary.load(source.vocabulary))
         if source is not None:
             raise UsageError(
                 f"{source.path} holds no vocabulary, and its embeddings mean the tokens of one: give its directory or "
@@ -118,7 +120,12 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
         raise UsageError(f"vocabulary: {error}") from error
     if source is not None:
         initialize.check_same_vocabulary(source, vocabulary)
+        vocabulary = _starting_as(source, vocabulary)
     return vocabulary
+
+
+def _starting_as(source: initialize.Source, vocabulary: Vocabulary) -> Vocabulary:
+    return vocabulary if source.start_id is None else vocabulary.starting_with(source.start_id)
 
 
 def kept_vocabulary(store: checkpoint.CheckpointStore, step: int | None) -> Path | None:

@@ -343,13 +343,11 @@ class CheckpointStore:
             raise self._failure(step, error) from error
 
     def _discard(self, step: int) -> None:
-        """Removes what a failed save has written; where Orbax's other threads still write to it, more than once."""
-        for _ in range(50):
-            for debris in list(self.directory.glob(f"{step}.partial*")):
-                shutil.rmtree(debris, ignore_errors=True)
+        """Removes what a failed save has written, for a second: threads may still write, `clean` removes the last."""
+        for _ in range(10):
+            for path in list(self.directory.glob(f"{step}.partial*")):
+                shutil.rmtree(path, ignore_errors=True)
             time.sleep(0.1)
-            if not any(self.directory.glob(f"{step}.partial*")):
-                return
 
     def _prune(self) -> None:
         if self.keep is None:

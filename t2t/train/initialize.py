@@ -35,6 +35,8 @@ class Source:
     """The model config."""
     vocabulary: Path | None
     """Where its vocabulary is, if it has one."""
+    start_id: int | None = None
+    """The token with which its decoder starts, where the vocabulary does not say it."""
     shapes: dict[str, Any]
     """Shape and dtype of every parameter, by path."""
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -196,6 +198,7 @@ def _open_model(path: Path, content: dict[str, Any]) -> Source:
         kind="model",
         config=config_lib.from_json(content["model"]),
         vocabulary=path / "vocabulary" if (path / "vocabulary").is_dir() else None,
+        start_id=content.get("start_id"),
         shapes=shapes,
         about=content,
         leaves=leaves,
@@ -217,6 +220,7 @@ def _open_hugging_face(path: Path) -> Source:
         kind="Hugging Face",
         config=opened.config,
         vocabulary=opened.vocabulary,
+        start_id=load.start_id(path, opened.config),
         shapes=trees.by_path(Network(opened.config).shapes()),
         leaves=leaves,
     )

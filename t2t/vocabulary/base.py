@@ -42,6 +42,8 @@ class Vocabulary(abc.ABC):
         pad_id, bos_id, eos_id, unk_id, mask_id: special ids. bos is what a sequence starts with (BERT: [CLS]), eos what
             it ends with (BERT: [SEP]).
         sentinels: ids of <extra_id_0>, <extra_id_1>, ... in this order.
+        start_id: the id a decoder starts with: the one chosen by `starting_with`, else bos, else padding as in T5, else
+            eos as in GPT-2; None where there is none.
     """
 
     kind: ClassVar[str]
@@ -52,6 +54,7 @@ class Vocabulary(abc.ABC):
     unk_id: int | None = None
     mask_id: int | None = None
     sentinels: tuple[int, ...] = ()
+    _chosen_start: int | None = None
 
     @abc.abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -62,6 +65,10 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def _files(self) -> dict[str, bytes]: ...
+
+    @abc.abstractmethod
+    def _arguments(self) -> tuple:
+        """What the constructor needs besides the settings."""
 
     @abc.abstractmethod
     def pieces(self) -> list[str]:
@@ -104,15 +111,38 @@ class Vocabulary(abc.ABC):
 
     @property
     def start_id(self) -> int | None:
-        """The id a decoder starts with: bos, else padding as in T5, else eos as in GPT-2; None where there is none."""
-        ids = (self.bos_id, self.pad_id, self.eos_id)
+        """The id a decoder starts with."""
+        ids = (self._chosen_start, self.bos_id, self.pad_id, self.eos_id)
         return next((token for token in ids if token is not None), None)
+
+    def starting_with(self, start_id: int | None) -> "Vocabulary":
+        """The same vocabulary whose decoders start with another id (BART: eos, not bos); saved and loaded with it.
+
+        Args:
+            start_id: None = the usual one.
+
+        Raises:
+            ValueError: it is no id of the vocabulary.
+        """
+        if start_id is not None and not 0 <= start_id < self.size:
+            raise ValueError(f"start_id {start_id} is no id of {self!r}: they go from 0 to {self.size - 1}")
+        other = type(self)(*self._arguments(), **self._settings())
+        if start_id is not None and start_id != other.start_id:
+            other._chosen_start = start_id
+        return other
+
+    def __reduce__(self):
+        """Pickled as what makes it again."""
+        make = functools.partial(type(self), **self._settings())
+        return make, self._arguments(), {"_chosen_start": self._chosen_start}
 
     def _other_special_ids(self) -> set[int]:
         return set()
 
     def _description(self) -> bytes:
         description = {"kind": self.kind, **self._settings(), "size": self.size}
+        if self._chosen_start is not None:
+            description["start_id"] = self._chosen_start
         return (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
 
     @functools.cached_property

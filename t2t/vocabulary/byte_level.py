@@ -1,6 +1,5 @@
 """The vocabulary that needs no file: UTF-8 bytes, as in ByT5."""
 
-import functools
 import re
 from collections.abc import Sequence
 
@@ -63,5 +62,5 @@ class ByteVocabulary(base.Vocabulary):
     def _files(self) -> dict[str, bytes]:
         return {}
 
-    def __reduce__(self):
-        return functools.partial(ByteVocabulary, **self._settings()), ()
+    def _arguments(self) -> tuple:
+        return ()

@@ -46,7 +46,7 @@ def _held(directory: Path) -> list[Path]:
 
 def _load_own(directory: Path) -> base.Vocabulary:
     config = json.loads((directory / base.CONFIG_FILE).read_text(encoding="utf-8"))
-    kind, size = config.pop("kind", None), config.pop("size", None)
+    kind, size, start_id = (config.pop(name, None) for name in ("kind", "size", "start_id"))
     if kind == byte_level.ByteVocabulary.kind:
         loaded = byte_level.ByteVocabulary(**config)
     elif kind == sentencepiece_model.SentencePieceVocabulary.kind:
@@ -60,7 +60,7 @@ def _load_own(directory: Path) -> base.Vocabulary:
         raise ValueError(f"{directory / base.CONFIG_FILE} has kind {kind!r}; possible are {kinds}")
     if size is not None and size != loaded.size:
         raise ValueError(f"{directory} says {size} ids but its files hold {loaded.size}: they do not belong together")
-    return loaded
+    return loaded if start_id is None else loaded.starting_with(start_id)
 
 
 def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:

@@ -1,6 +1,5 @@
 """SentencePiece models, with T5's sentinels and a mask as pieces of the model."""
 
-import functools
 import os
 import re
 from collections.abc import Sequence
@@ -140,8 +139,8 @@ class SentencePieceVocabulary(base.Vocabulary):
     def _files(self) -> dict[str, bytes]:
         return {self.FILE: self.model}
 
-    def __reduce__(self):
-        return functools.partial(SentencePieceVocabulary, **self._settings()), (self.model,)
+    def _arguments(self) -> tuple:
+        return (self.model,)
 
 
 def _cleaner(steps: Sequence[str]) -> Any:

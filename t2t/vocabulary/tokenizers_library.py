@@ -1,6 +1,5 @@
 """Vocabularies of the tokenizers library: tokenizer.json, and the older files that are read into one."""
 
-import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,8 +66,8 @@ class TokenizerVocabulary(base.Vocabulary):
     def _files(self) -> dict[str, bytes]:
         return {self.FILE: self.definition.encode()}
 
-    def __reduce__(self):
-        return functools.partial(TokenizerVocabulary, names=self.names), (self.definition,)
+    def _arguments(self) -> tuple:
+        return (self.definition,)
 
 
 def wordpiece_definition(path: Path, names: dict[str, str], config: dict[str, Any]) -> str:

@@ -32,6 +32,25 @@ def test_parameters_without_a_vocabulary_need_one(tmp_path):
     assert beginning.choose_vocabulary(given, source, kept=None) == ByteVocabulary()
 
 
+def test_decoders_start_as_those_of_the_parameters_did(tmp_path):
+    ByteVocabulary().save(tmp_path / "bytes")
+    source = initialize.Source(
+        path=tmp_path,
+        kind="model",
+        config=None,
+        vocabulary=tmp_path / "bytes",
+        start_id=1,
+        shapes={},
+        leaves=lambda asked: iter(()),
+    )
+    assert ByteVocabulary().start_id == 0
+    for configured in (None, str(tmp_path / "bytes")):
+        found = beginning.choose_vocabulary(tiny_run.experiment(vocabulary=configured), source, kept=None)
+        assert found.start_id == 1
+        found.save(tmp_path / "kept")
+        assert beginning.choose_vocabulary(tiny_run.experiment(), None, kept=tmp_path / "kept").start_id == 1
+
+
 def test_checkpoints_hold_all_but_frozen_parameters():
     pieces = build.build(tiny_run.experiment(), ByteVocabulary())
     assert set(beginning.to_save(pieces.state)) == {"step", "params", "opt_state", "carry"}

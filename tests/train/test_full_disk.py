@@ -63,10 +63,12 @@ def test_a_full_disk_ends_the_run_with_a_message_and_the_run_goes_on_later(tmp_p
     assert message.startswith("error: step 8 could not be saved")
     assert "File too large" in message
     assert f"the last good checkpoint is {store.path(4)}" in message
-    assert {path.name for path in store.directory.iterdir()} == {"4"}
+    # Nothing else is left, unless a thread that wrote was held up for very long.
+    assert {path.name for path in store.directory.iterdir() if not path.name.startswith("8.partial")} == {"4"}
     store.verify(4)
 
     done = train(tmp_path, 8)
     assert done.returncode == 0, done.stderr
     store.verify(8)
+    assert {path.name for path in store.directory.iterdir()} == {"4", "8"}
     assert [record["step"] for record in writer.read(tmp_path / "run" / "metrics.jsonl")] == [2, 4, 6, 8]

@@ -61,6 +61,20 @@ def test_roles_prefer_explicit_names():
     assert base.roles(ids)["mask_id"] is None
 
 
+def test_a_start_can_be_chosen_and_is_kept(tmp_path):
+    usual = toy("<s>", "<pad>", "</s>", "a", "<unk>")
+    chosen = usual.starting_with(2)
+    assert (usual.start_id, chosen.start_id) == (0, 2)
+    assert chosen != usual and chosen.pieces() == usual.pieces() and chosen.encode("a") == [3]
+    assert chosen.starting_with(0) == usual and chosen.starting_with(None) == usual
+    chosen.save(tmp_path)
+    for copy in (vocabularies.Vocabulary.load(tmp_path), pickle.loads(pickle.dumps(chosen))):
+        assert copy == chosen and copy.start_id == 2
+    for wrong in (-1, 5):
+        with pytest.raises(ValueError, match=f"start_id {wrong} is no id.*from 0 to 4"):
+            usual.starting_with(wrong)
+
+
 def test_nothing_needs_tensorflow_or_jax():
     code = "import sys; from t2t.vocabulary import ByteVocabulary as V; V().encode('a'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
