@@ -28,6 +28,7 @@ from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.vocabulary import Vocabulary
+from t2t.vocabulary.frame import Frame
 
 __all__ = ["Model", "count_parameters", "init", "preset", "presets", "start_id"]
 
@@ -96,6 +97,7 @@ class Model:
         top_k: int | None = None,
         top_p: float | None = None,
         length_penalty: float = 0.6,
+        start: str | None = None,
         seed: int = 0,
         batch_size: int = 32,
         on_batch: Callable[[int], None] = lambda done: None,
@@ -111,6 +113,8 @@ class Model:
             top_k: draw among the k most probable tokens.
             top_p: draw among the most probable tokens that hold this probability.
             length_penalty: exponent of beam search's penalty, ((5 + length) / 6)^length_penalty.
+            start: special token that the decoder starts with instead of the model's own, such as mBART's code of the
+                language to write, "ro_RO".
             seed: of the sampling.
             batch_size: most texts generated at once.
             on_batch: called with the number of texts done after each batch.
@@ -137,7 +141,7 @@ class Model:
             self.params,
             self._inputs(texts),
             decoding=settings,
-            start_id=self.start_id,
+            start_id=self._start(start),
             batch_size=batch_size,
             seed=seed,
             on_batch=on_batch,
@@ -169,16 +173,14 @@ class Model:
         if not isinstance(self.config, DecoderConfig) and any(isinstance(text, str) for text in texts):
             raise ValueError("this model scores a target given an input: give (input, target) pairs")
         pairs = [("", text) if isinstance(text, str) else tuple(text) for text in texts]
-        targets = vocabulary.encode_batch([target for _, target in pairs])
         end = [] if vocabulary.eos_id is None else [vocabulary.eos_id]
+        encoded = vocabulary.encode_batch([target for _, target in pairs])
+        targets = [self._frame.fit([*target, *end])[0] for target in encoded]
         return score_lib.score(
             self.network,
             self.params,
-            [
-                (inputs, [*target, *end])
-                for inputs, target in zip(self._inputs([first for first, _ in pairs]), targets, strict=True)
-            ],
-            start_id=self.start_id,
+            list(zip(self._inputs([first for first, _ in pairs]), targets, strict=True)),
+            start_id=self._starts(targets),
             reduction=reduction,
             batch_size=batch_size,
             on_batch=on_batch,
@@ -229,8 +231,42 @@ class Model:
             )
         return self.vocabulary
 
+    @functools.cached_property
+    def _frame(self) -> Frame:
+        from t2t.hf import frames
+
+        return frames.of(self.config, self.vocabulary)
+
+    def _starts(self, targets: Sequence[Sequence[int]]) -> int | list[int] | None:
+        """What the decoder of each target starts with, where they differ."""
+        if not self._frame.language_ids:
+            return self.start_id
+        starts = [self._frame.start_id(target[-1], usual=self.start_id) for target in targets]
+        if None in starts:
+            raise ValueError(
+                f"target {starts.index(None)} does not end with the code of its language, with which this model's "
+                'decoder starts: write it behind every target, such as "Salut. ro_RO"'
+            )
+        return starts
+
+    def _start(self, name: str | None) -> int | None:
+        """The id of the special token that the decoder shall start with; None = the model's own."""
+        if name is None and self.start_id is None and self._frame.language_ids:
+            raise ValueError(
+                'this model\'s decoder starts with the code of the language to write: give start="ro_RO" '
+                "(t2t generate --start ro_RO)"
+            )
+        if name is None:
+            return self.start_id
+        pieces = self._vocabulary().pieces()
+        named = {pieces[token].removeprefix("▁"): token for token in self._vocabulary().special_ids}
+        if name not in named:
+            shown = ", ".join(sorted(named)[:50])
+            raise ValueError(f"start={name!r} is no special token of the vocabulary; possible are {shown}")
+        return named[name]
+
     def _inputs(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of inputs, with the end token where a task ends its inputs with one.
+        """Token ids of inputs in their frame, with the end token where a task ends its inputs with one.
 
         The prompts of a causal decoder are bare, unless it was trained on pairs of inputs and targets.
         """
@@ -241,7 +277,8 @@ class Model:
         if (causal and not pairs) or vocabulary.eos_id is None:
             return rows
         # The empty input of a prefix-LM stays empty: it is a text without a prefix.
-        return [[*row, vocabulary.eos_id] if row or not isinstance(self.config, DecoderConfig) else [] for row in rows]
+        both_sides = isinstance(self.config, EncoderDecoderConfig)
+        return [self._frame.fit([*row, vocabulary.eos_id])[0] if row or both_sides else [] for row in rows]
 
 
 @functools.partial(jax.jit, static_argnames=("network", "deterministic", "hidden_states", "attentions"))

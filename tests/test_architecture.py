@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "data": {"types", "vocabulary", "functional"},
     "train": {
         "objectives", "models", "families", "functional", "nn", "decode", "sharding", "config", "types", "vocabulary",
-        "errors", "data", "hf.load", "hf.files", "hf.hub", "hf.original_t5", "hf.table",
+        "errors", "data", "hf.load", "hf.files", "hf.frames", "hf.hub", "hf.original_t5", "hf.table",
     },
     "decode": {"models", "nn", "functional", "types", "vocabulary"},
     "hf": {"models", "nn", "vocabulary", "families", "types", "heads", "config", "errors"},

@@ -38,6 +38,8 @@ class Generate:
     """Sample among the most probable tokens, up to so much probability (fraction in (0, 1])."""
     length_penalty: float = 0.6
     """Exponent of the penalty ((5 + length) / 6) by which the score of a beam is divided."""
+    start: str | None = None
+    """Special token the decoder starts with instead of the model's own: for mBART the language to write, ro_RO."""
     seed: int = 0
     """Of sampling; what is drawn depends on --batch-size too."""
     batch_size: int = 64
@@ -61,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         model = t2t.load(options.model)
         batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
         for number, batch in enumerate(batches):
-            generated = model.generate(batch, seed=_seed_of(number, seed=options.seed), **how)
+            generated = model.generate(batch, seed=_seed_of(number, seed=options.seed), start=options.start, **how)
             for text, output in zip(batch, generated, strict=True):
                 write({"input": text, "output": output})
     return 0

@@ -15,7 +15,8 @@ from t2t.errors import UsageError
 class Score:
     """Score every line of a file: JSON lines {"input", "score"}, natural logarithms, in the order of the input.
 
-    An encoder-decoder scores targets given inputs: lines are then INPUT, a tab, TARGET.
+    An encoder-decoder scores targets given inputs: lines are then INPUT, a tab, TARGET. A decoder scores a whole line,
+    or what follows a tab given what comes before it.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]

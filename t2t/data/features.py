@@ -17,6 +17,7 @@ from jaxtyping import Int, Num
 
 from t2t.data import layout
 from t2t.types import Batch
+from t2t.vocabulary.frame import Frame
 
 Example = layout.Example
 Row = layout.Row
@@ -107,9 +108,9 @@ class Converter:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderFeatures(Converter):
-    """`inputs` for the encoder, `targets` for the decoder (T5, BART).
+    """`inputs` for the encoder, `targets` for the decoder (T5, BART), both in the `frame` of the family.
 
-    Decoder inputs are the targets shifted right by one within each example, `start_id` first.
+    Decoder inputs are the targets shifted right by one within each example, `start_id` first (mBART: the language).
 
     Example:
         inputs 5 6 1 | 7 1 and targets 8 1 | 9 9 1, packed, start_id 0, lengths 6 and 6:
@@ -123,18 +124,34 @@ class EncoderDecoderFeatures(Converter):
     """
 
     start_id: int
+    frame: Frame = Frame()
+
+    def trim(self, example: Example) -> tuple[Example, int]:
+        """As `Converter.trim`; special tokens of the frame count, and are never cut off."""
+        if not self.frame:
+            return super().trim(example)
+        framed, cut = dict(example), 0
+        for name in self.features:
+            tokens, over = self.frame.fit(example[name].tolist(), limit=self.lengths[name])
+            if over:
+                self._refuse_overlong(name, len(tokens) + over, self.lengths[name])
+            framed[name] = np.asarray(tokens, example[name].dtype)
+            cut += over
+        return framed, cut
 
     def convert(self, rows: Sequence[Row]) -> Batch:
         """See `Converter.convert`."""
         encoder = layout.Side.of(rows, [len(x["inputs"]) for row in rows for x in row], self.lengths["inputs"])
         decoder = layout.Side.of(rows, [len(x["targets"]) for row in rows for x in row], self.lengths["targets"])
         targets = _join([x["targets"] for row in rows for x in row])
+        ends = [x["targets"][-1] for row in rows for x in row if x["targets"].size]
+        starts = [self.frame.start_id(int(last), usual=self.start_id) for last in ends]
         return {
             "encoder_input_tokens": encoder.fill(_join([x["inputs"] for row in rows for x in row]), self.pad_id),
             "encoder_segment_ids": encoder.segment_ids(),
             "encoder_positions": encoder.fill(encoder.within, 0),
             "decoder_target_tokens": decoder.fill(targets, self.pad_id),
-            "decoder_input_tokens": decoder.fill(decoder.shift_right(targets, self.start_id), self.pad_id),
+            "decoder_input_tokens": decoder.fill(decoder.shift_right(targets, starts), self.pad_id),
             "decoder_loss_weights": decoder.fill(1.0, 0.0, np.float32),
             "decoder_segment_ids": decoder.segment_ids(),
             "decoder_positions": decoder.fill(decoder.within, 0),

@@ -63,8 +63,8 @@ class Side:
         """0 = padding, k = k-th example of the row."""
         return self.fill(np.repeat(self.numbers, self.sizes), 0)
 
-    def shift_right(self, tokens: np.ndarray, start_id: int) -> np.ndarray:
-        """Tokens one place later within each example, `start_id` at its first place."""
+    def shift_right(self, tokens: np.ndarray, start_id: int | Sequence[int]) -> np.ndarray:
+        """Tokens one place later within each example, `start_id` (or that of each that is not empty) at its first."""
         shifted = np.empty_like(tokens)
         shifted[1:] = tokens[:-1]
         shifted[self.firsts[self.sizes > 0]] = start_id

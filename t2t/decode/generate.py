@@ -93,7 +93,7 @@ def generate(
     prompts: Sequence[Sequence[int]],
     *,
     decoding: Decoding,
-    start_id: int | None,
+    start_id: int | Sequence[int] | None,
     batch_size: int = 32,
     seed: int = 0,
     on_batch: Callable[[int], None] = lambda done: None,
@@ -108,7 +108,8 @@ def generate(
         params: its parameters.
         prompts: token ids of each prompt (encoder input, or decoder prefix), without padding.
         decoding: lengths, end token and sampling.
-        start_id: token that starts the decoder; None where the prompt itself does.
+        start_id: token that starts the decoder, or that of each prompt of an encoder-decoder (mBART's languages); None
+            where the prompt itself does.
         batch_size: most prompts decoded at once.
         seed: of the sampling.
         on_batch: called with the number of prompts done after each batch.
@@ -128,7 +129,7 @@ def generate(
         batch = prompt_batches.generation_batch(
             network,
             [prompts[i] for i in indices],
-            start_id=start_id,
+            start_id=start_id if start_id is None or isinstance(start_id, int) else [start_id[i] for i in indices],
             rows_in_all=min(batch_size, _next_power_of_two(len(indices))),
             length=length,
         )
@@ -165,7 +166,7 @@ def _room_for_prompts(network: Network, decoding: Decoding) -> int | None:
     return positions.max_positions - decoding.max_tokens
 
 
-def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int | None) -> None:
+def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int | Sequence[int] | None) -> None:
     if isinstance(network.config, EncoderConfig):
         raise ValueError(
             "this is an encoder: it has no decoder to generate with. Generation needs a decoder, a prefix-LM or an "

@@ -66,7 +66,7 @@ def generation_batch(
     network: Network,
     prompts: Sequence[Sequence[int]],
     *,
-    start_id: int | None,
+    start_id: int | Sequence[int] | None,
     rows_in_all: int,
     length: int,
 ) -> dict[str, np.ndarray]:
@@ -79,13 +79,15 @@ def generation_batch(
     Args:
         network: the model.
         prompts: token ids without padding or start token.
-        start_id: first token of the decoder; None for decoders that begin with the prompt itself.
+        start_id: first token of the decoder, or that of each prompt of an encoder-decoder; None for decoders that
+            begin with the prompt itself.
         rows_in_all: rows of the batch; missing ones repeat the last prompt.
         length: padded length of a prompt, start token included for decoders.
     """
     if isinstance(network.config, EncoderDecoderConfig):
         tokens, segments = pad(prompts, rows_in_all=rows_in_all, length=length, side="right")
-        start = np.full((rows_in_all, 1), start_id, np.int32)
+        starts = [start_id] * len(prompts) if isinstance(start_id, int) else list(start_id)
+        start = np.array([starts[min(r, len(starts) - 1)] for r in range(rows_in_all)], np.int32)[:, None]
         return {
             "encoder_input_tokens": tokens,
             "encoder_segment_ids": segments,

@@ -36,7 +36,7 @@ def score(
     params,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     *,
-    start_id: int | None,
+    start_id: int | Sequence[int] | None,
     batch_size: int = 32,
     reduction: str = "sum",
     on_batch: Callable[[int], None] = lambda done: None,
@@ -50,7 +50,7 @@ def score(
         network: a decoder, prefix-LM or encoder-decoder.
         params: its parameters.
         pairs: (input ids, target ids) of each text; the input of a decoder may be empty.
-        start_id: token that starts the decoder; None where the text itself does.
+        start_id: token that starts the decoder, or that of each pair; None where the text itself does.
         batch_size: most texts scored at once.
         reduction: "sum" over the target tokens, or their "mean".
         on_batch: called with the number of texts done after each batch.
@@ -70,7 +70,8 @@ def score(
     both_sides = isinstance(network.config, EncoderDecoderConfig)
     if both_sides and start_id is None:
         raise ValueError("an encoder-decoder needs a start_id: the token its decoder begins with (T5: 0, the padding)")
-    rows = [_row(inputs, targets, start_id, both_sides) for inputs, targets in pairs]
+    starts = start_id if isinstance(start_id, Sequence) else [start_id] * len(pairs)
+    rows = [_row(inputs, targets, start, both_sides) for (inputs, targets), start in zip(pairs, starts, strict=True)]
     limit = network.config.embed.position and network.config.embed.position.max_positions
     for number, row in enumerate(rows):
         if not any(row["weights"]):

@@ -370,4 +370,5 @@ FAMILY = config_map.Family(
     },
     starts=("bos",),
     ends=("eos",),
+    between=("eos",),
 )

@@ -70,13 +70,13 @@ def gptj(
             position=Rotary(dim=rotary_dim, interleaved=True),
             final_norm=norm,
         ),
-        head=LanguageModelHead(tied=tied, use_bias=True),
+        head=LanguageModelHead(tied=tied, use_bias=True, initializer_std=None if tied else 0.02),
     )
 
 
 def with_head(config: DecoderConfig, head: heads.Head | None) -> DecoderConfig:
     """The model with the head asked for; that of its pretraining is its language model head."""
-    own = LanguageModelHead(tied=False, use_bias=True)
+    own = LanguageModelHead(tied=False, use_bias=True, **_INITIALIZER)
     return labels.decoder_with_head(config, head, family="GPT-J", language_model=own, tasks=_TASKS)
 
 

@@ -2,13 +2,16 @@
 
     mbart-large-cc25
 
-A text is followed by its end and the code of its language; the decoder starts with the code of the target's. The head
-of a text's labels reads the decoder's last state: give the decoder the code and the text, without its end.
+A text is followed by its end and the code of its language; the decoder starts with the code of the target's. In a task
+both texts end with their code ("Hello. en_XX", "Salut. ro_RO"); to generate, say with which one the decoder starts
+(`t2t generate --start ro_RO`). The head of a text's labels reads the decoder's last state: give the decoder the code
+and the text, without its end.
 
 Reference: Liu et al., Multilingual Denoising Pre-training for Neural Machine Translation, arXiv:2001.08210; the sizes
 and rates of dropout are those of the published config.json.
 
-Differs: as BART (`t2t/families/bart.py`).
+Differs: as BART (`t2t/families/bart.py`). Of mBART-50, which begins both texts with the code, the model is read, but
+the codes are not put in their places.
 """
 
 import functools
@@ -42,5 +45,7 @@ FAMILY = config_map.Family(
     with_head=with_head,
     zeros=bart.zeros,
     published_ids={"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "forced_eos_token_id": 2},
-    ends=("eos",),
+    closes=("eos", "language"),
+    note="The tokenizer writes the code of English (en_XX) behind a text. For another language, replace the last id; a "
+    "decoder starts with the code of the language to write: `forced_bos_token_id` or `decoder_start_token_id`.",
 )

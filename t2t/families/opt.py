@@ -209,4 +209,5 @@ FAMILY = config_map.Family(
     ),
     with_head=with_head,
     starts=("start",),
+    between=("start",),
 )

@@ -148,7 +148,7 @@ class Family:
     between: tuple[str, ...] = ()
     """Special tokens before the second text of a pair, by role; those after the first come before them."""
     closes: tuple[str, ...] = ()
-    """Special tokens after those, but of the last text alone (XLNet's <cls>)."""
+    """Special tokens after those, but of the last text alone (XLNet's <cls>); "language" is mBART's code of one."""
     padding_side: str | None = None
     """Where texts are padded; None = left for models that generate from the end of the text, else right."""
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")

@@ -19,7 +19,7 @@ from flax import traverse_util
 from t2t import families
 from t2t import vocabulary as vocabularies
 from t2t.hf import card as cards
-from t2t.hf import config_map, files, table, tokenizer
+from t2t.hf import config_map, files, frames, table, tokenizer
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -242,16 +242,11 @@ def _write_tokenizer(
     *,
     bare_prompts: bool,
 ) -> list[str]:
-    start = None if bare_prompts else vocabulary.start_id
-    roles = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "start": start}
     position = config.embed.position
     return tokenizer.write(
         directory,
         vocabulary,
-        before=[roles[role] for role in family.starts if roles[role] is not None],
-        after=[roles[role] for role in family.ends if roles[role] is not None],
-        between=[roles[role] for role in family.between if roles[role] is not None],
-        last=[roles[role] for role in family.closes if roles[role] is not None],
+        **frames.around(family, vocabulary, start_id=None if bare_prompts else vocabulary.start_id),
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
         padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),

@@ -48,8 +48,8 @@ def write(
     definition = tokenizer_json(vocabulary, before=before, after=after, between=between, last=last)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
-    if before and after:
-        tokens |= {"cls_token": names[before[0]], "sep_token": names[after[0]]}
+    if special["bos"] in (*before, *last) and special["eos"] in after:
+        tokens |= {"cls_token": tokens["bos_token"], "sep_token": tokens["eos_token"]}
     if "token_type_ids" in input_names and {"cls_token", "bos_token", "eos_token"} <= set(tokens):
         del tokens["bos_token"], tokens["eos_token"]
     additional = {"additional_special_tokens": [names[i] for i in vocabulary.sentinels]} if vocabulary.sentinels else {}

@@ -14,6 +14,7 @@ from t2t import sharding
 from t2t.config import Experiment
 from t2t.data import features
 from t2t.errors import UsageError
+from t2t.hf import frames
 from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
@@ -116,7 +117,8 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
         case EncoderConfig():
             return features.EncoderFeatures(predictions=predictions, **common)
         case EncoderDecoderConfig():
-            return features.EncoderDecoderFeatures(start_id=start, **common)
+            frame = frames.of(experiment.model, vocabulary)
+            return features.EncoderDecoderFeatures(start_id=start, frame=frame, **common)
         case DecoderConfig(prefix_attention=True):
             return features.PrefixLMFeatures(start_id=start, **common)
         case DecoderConfig():

@@ -19,6 +19,7 @@ from t2t import sharding
 from t2t.config import Experiment
 from t2t.data import evaluation, examples
 from t2t.data.examples import TaskExamples
+from t2t.data.features import EncoderDecoderFeatures
 from t2t.decode.decoding import Decoding
 from t2t.decode.generate import generate
 from t2t.models.encoder import EncoderConfig
@@ -120,9 +121,10 @@ class Evaluator:
         vocabulary = self._pieces.vocabulary
         number = self._pieces.experiment.evaluate.max_examples
         rows = list(evaluation.eval_examples(held_out, self._pieces.converter, max_examples=number))
-        tokens = self._generate(params, held_out.name, [list(map(int, row["inputs"])) for row in rows])
+        tokens = self._generate(params, held_out.name, rows)
         generated = [vocabulary.decode(row) for row in tokens]
         targets = [row.get("targets_pretokenized", vocabulary.decode(row["targets"])) for row in rows]
+        targets = [vocabulary.split_language(target)[0] for target in targets]
         values = _measure(task, rows, targets, generated)
         inputs = [row.get("inputs_pretokenized", vocabulary.decode(row["inputs"])) for row in rows]
         texts = [
@@ -131,8 +133,16 @@ class Evaluator:
         ]
         return values, texts
 
-    def _generate(self, params: Mapping[str, Any], name: str, prompts: list[list[int]]) -> list[list[int]]:
+    def _generate(self, params: Mapping[str, Any], name: str, rows: list[dict[str, Any]]) -> list[list[int]]:
         pieces = self._pieces
+        prompts = [row["inputs"].tolist() for row in rows]
+        start: int | list[int] = start_id(pieces.vocabulary)
+        if isinstance(pieces.converter, EncoderDecoderFeatures):
+            frame, ends = (
+                pieces.converter.frame,
+                [int(row["targets"][-1]) if len(row["targets"]) else -1 for row in rows],
+            )
+            start = [frame.start_id(last, usual=start) for last in ends]
         decoding = Decoding(
             eos_id=pieces.vocabulary.eos_id,
             pad_id=pieces.converter.pad_id,
@@ -146,7 +156,7 @@ class Evaluator:
             params["model"],
             prompts,
             decoding=decoding,
-            start_id=start_id(pieces.vocabulary),
+            start_id=start,
             batch_size=self._rows(),
             on_batch=lambda done: self._check(f"predicting {name} {done}/{len(prompts)}"),
         )

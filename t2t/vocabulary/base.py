@@ -13,6 +13,7 @@ from typing import ClassVar, SupportsInt
 
 CONFIG_FILE = "vocabulary.json"
 MASK = "<mask>"
+LANGUAGE = re.compile(r"[a-z]{2}_[A-Z]{2}")
 SENTINEL = re.compile(r"▁?<extra_id_(\d+)>")
 
 ROLE_NAMES = {
@@ -57,8 +58,7 @@ class Vocabulary(abc.ABC):
     _chosen_start: int | None = None
 
     @abc.abstractmethod
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without bos or eos; special tokens written in the text are recognised."""
+    def _encode_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
 
     @abc.abstractmethod
     def _decode(self, ids: list[int]) -> str: ...
@@ -76,6 +76,28 @@ class Vocabulary(abc.ABC):
 
     def _settings(self) -> dict:
         return {}
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without bos or eos; special tokens written in the text are recognised.
+
+        The code of a language (mBART: "Salut. ro_RO") is recognised at the end of a text.
+        """
+        if not self.languages:
+            return self._encode_batch(texts)
+        parts = [self.split_language(text) for text in texts]
+        rows = self._encode_batch([text for text, _ in parts])
+        return [row if token is None else [*row, token] for row, (_, token) in zip(rows, parts, strict=True)]
+
+    @functools.cached_property
+    def languages(self) -> dict[str, int]:
+        """The codes of languages among the special tokens (mBART), with their ids."""
+        pieces = self.pieces()
+        return {pieces[token]: token for token in self.special_ids if LANGUAGE.fullmatch(pieces[token])}
+
+    def split_language(self, text: str) -> tuple[str, int | None]:
+        """A text without the code of its language at its end, and the id of the code; None where there is none."""
+        before, _, last = text.rstrip().rpartition(" ")
+        return (before.rstrip(), self.languages[last]) if last in self.languages else (text, None)
 
     def encode(self, text: str) -> list[int]:
         """Ids of one text, without bos or eos."""
@@ -197,6 +219,11 @@ def roles(ids_by_piece: dict[str, int], names: dict[str, str] | None = None) -> 
     """The special ids {"pad_id": ...} a vocabulary holds, by explicit name of the role, else by the usual names."""
     found = {role: name_of_role(ids_by_piece, role, names) for role in ROLE_NAMES}
     return {f"{role}_id": None if name is None else ids_by_piece[name] for role, name in found.items()}
+
+
+def framing_names(names: Iterable[str | None]) -> dict[str, str]:
+    """The names of bos and eos where the usual ones stand around no text: XLNet's, which has <s> and </s> too."""
+    return {"bos": "<cls>", "eos": "<sep>"} if {"<cls>", "<sep>"} <= set(names) else {}
 
 
 def sentinel_ids(ids_by_piece: dict[str, int]) -> tuple[int, ...]:

@@ -34,8 +34,7 @@ class ByteVocabulary(base.Vocabulary):
         self._names |= {base.sentinel_name(k): token for k, token in enumerate(self.sentinels)}
         self._texts = {token: name.encode() for name, token in self._names.items()}
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without bos or eos."""
+    def _encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._encode(text) for text in texts]
 
     def _encode(self, text: str) -> list[int]:

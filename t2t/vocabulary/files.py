@@ -131,6 +131,11 @@ def _tokenizer_config(directory: Path) -> dict[str, Any]:
 
 def _special_names(config: dict[str, Any]) -> dict[str, str]:
     """Names of special tokens by role."""
+    said = {
+        key: token["content"] if isinstance(token, dict) else token
+        for key, token in config.items()
+        if key.endswith("_token")
+    }
     names = {}
     for role, keys in {
         "pad": ["pad"],
@@ -140,8 +145,7 @@ def _special_names(config: dict[str, Any]) -> dict[str, str]:
         "mask": ["mask"],
     }.items():
         for key in keys:
-            token = config.get(f"{key}_token")
-            token = token["content"] if isinstance(token, dict) else token
+            token = said.get(f"{key}_token")
             if token and role not in names:
                 names[role] = token
-    return names
+    return names | base.framing_names(said.get(f"{key}_token") for key in ("cls", "sep"))

@@ -82,14 +82,13 @@ class SentencePieceVocabulary(base.Vocabulary):
         self.size = len(self._pieces) + fairseq
         self._to_id = [3, 0, 2, *range(4, self.size)] if fairseq else None
         self._special = {self._pieces[i]: self._to_id[i] if fairseq else i for i in special}
-        for role, token in base.roles(self._special).items():
+        for role, token in base.roles(self._special, base.framing_names(self._special)).items():
             setattr(self, role, token)
         if fairseq:
             self.pad_id = 1
         self.sentinels = base.sentinel_ids(self._special)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without bos or eos, by the library's own threads."""
+    def _encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         texts = [self._prepare(text) for text in texts]
         rows = self._processor.encode(texts, num_threads=min(threads(), max(1, len(texts) // 16)))
         return [[self._to_id[i] for i in row] for row in rows] if self.fairseq else rows

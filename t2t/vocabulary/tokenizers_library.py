@@ -42,8 +42,7 @@ class TokenizerVocabulary(base.Vocabulary):
             setattr(self, role, token)
         self.sentinels = base.sentinel_ids(self._ids)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without bos or eos, by the library's own threads."""
+    def _encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         texts = [t if t.isascii() else t.encode("utf-8", errors="replace").decode() for t in texts]
         return [row.ids for row in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 

@@ -8,6 +8,7 @@ from shared_data import shared_data
 
 from t2t.data import features
 from t2t.data.features import DecoderFeatures, EncoderDecoderFeatures, EncoderFeatures, PrefixLMFeatures
+from t2t.vocabulary.frame import Frame
 
 
 def example(**arrays):
@@ -63,6 +64,38 @@ def test_segment_numbers_agree_on_both_sides_where_one_is_empty():
         encoder_segment_ids=[[1, 3, 0, 0]],
         decoder_segment_ids=[[2, 2, 3, 0]],
         decoder_input_tokens=[[3, 6, 3, 0]],
+    )
+
+
+def test_texts_of_bart_begin_with_bos_and_its_decoder_with_eos():
+    """As transformers' tokenizer and shift: <s> x </s> on both sides, the decoder reads </s> <s> x."""
+    frame = Frame(bos_id=0, eos_id=2)
+    converter = EncoderDecoderFeatures(lengths={"inputs": 4, "targets": 5}, start_id=2, pad_id=1, eos_id=2, frame=frame)
+    framed, cut = converter.trim(example(inputs=[5, 6, 7, 2], targets=[8, 9, 2]))
+    assert cut == 1
+    equal(
+        converter.convert([[framed]]),
+        encoder_input_tokens=[[0, 5, 6, 2]],
+        decoder_target_tokens=[[0, 8, 9, 2, 1]],
+        decoder_input_tokens=[[2, 0, 8, 9, 1]],
+        decoder_loss_weights=[[1, 1, 1, 1, 0]],
+    )
+    with pytest.raises(features.OverlongError, match="5 tokens of 'inputs'"):
+        dataclasses.replace(converter, overlong="error").trim(example(inputs=[5, 6, 7, 2], targets=[8, 2]))
+
+
+def test_decoders_of_mbart_begin_with_the_language_of_their_text():
+    """Of an example whose target has a code the decoder starts with it; of others with the usual token."""
+    frame = Frame(eos_id=2, language_ids=frozenset({50, 51}))
+    converter = EncoderDecoderFeatures(lengths={"inputs": 8, "targets": 9}, start_id=0, pad_id=1, eos_id=2, frame=frame)
+    rows = [[example(inputs=[5, 6, 50, 2], targets=[8, 9, 51, 2]), example(inputs=[7, 50, 2], targets=[4, 2])]]
+    rows = [[converter.trim(x)[0] for x in row] for row in rows]
+    equal(
+        converter.convert(rows),
+        encoder_input_tokens=[[5, 6, 2, 50, 7, 2, 50, 1]],
+        decoder_target_tokens=[[8, 9, 2, 51, 4, 2, 1, 1, 1]],
+        decoder_input_tokens=[[51, 8, 9, 2, 0, 4, 1, 1, 1]],
+        decoder_segment_ids=[[1, 1, 1, 1, 2, 2, 0, 0, 0]],
     )
 
 
