@@ -19,6 +19,7 @@ CASES = [
     for name, group in itertools.groupby(oracle.CASES, key=lambda case: case.name.split("-")[0])
     if name != "mt5"  # transformers draws it tied, which t2t does not read
 ]
+QUICK = ("bert", "t5", "gptj", "opt")
 CUT = 0.87962566  # standard deviation of a normal distribution cut at two of its own
 PAPERS = {
     # Published code draws from tf.truncated_normal_initializer; its embeddings have a padding row there and here.
@@ -54,7 +55,12 @@ def fresh(case, directory) -> dict[str, np.ndarray]:
     return traverse_util.flatten_dict(load.open_directory(directory).params(), sep="/")
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def marked() -> list:
+    marks = {True: [], False: [pytest.mark.nightly]}
+    return [pytest.param(case, id=case.name, marks=marks[case.name.split("-")[0] in QUICK]) for case in CASES]
+
+
+@pytest.mark.parametrize("case", marked())
 def test_spread(case, tmp_path):
     theirs = fresh(case, tmp_path)
     config = load.open_directory(tmp_path).config
