@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -105,7 +106,7 @@ def _size(name: str, length: int) -> _Size:
     }
     step = flops.step_flops(shapes, batch, applications=flops.applications(config))
     return _Size(
-        parameters=t2t.count_parameters(config),
+        parameters=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
         layers=tuple(stack.num_layers for stack in stacks),
         width=config.d_model,
         flops=step / (length * len(batch)),

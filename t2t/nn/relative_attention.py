@@ -145,7 +145,8 @@ class RelativeAttention(Attention):
         wide = precision.at_least_float32(query_BTNH.dtype)
         position_NWH = jnp.einsum("WD,DNH->NWH", relative.embeddings, self.position()[0])
         query_BNTH = self._heads(query_BTNH, self.position_bias)
-        products_BNTW = jnp.einsum("BNTH,NWH->BNTW", query_BNTH, position_NWH, preferred_element_type=wide)
+        # Widened before and not by the product, which XLA's CPU backend refuses in bfloat16 for the layouts it chooses.
+        products_BNTW = jnp.einsum("BNTH,NWH->BNTW", query_BNTH.astype(wide), position_NWH.astype(wide))
         scores_BNTS = _moved(products_BNTW, relative.rows)
         if self.config.reads_types and relative.is_other is not None:
             query_BNTH = self._heads(query_BTNH, self.type_bias)

@@ -54,6 +54,25 @@ for name, (path, architecture, inputs) in given["models"].items():
     answer[name] = {"problems": {k: sorted(map(str, v)) for k, v in info.items() if v}, "scores": scores.tolist()}
 """
 
+SAVE_CASES = """
+answer = {}
+for name, (path, architecture, config, inputs) in given["models"].items():
+    cls = getattr(transformers, architecture, None)
+    if cls is None:
+        continue
+    config = cls.config_class(**config)
+    config._attn_implementation = "eager"
+    model = cls(config).eval()
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.data = 0.15 * torch.randn(parameter.shape, generator=generator)
+    model.save_pretrained(path)
+    with torch.no_grad():
+        out = model(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
+    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+    answer[name] = next([k, out[k].tolist()] for k in names if k in out)
+"""
+
 OPEN_TOKENIZERS = """
 answer = {}
 for name, path in given["tokenizers"].items():
@@ -136,6 +155,51 @@ def test_every_class_opens_in_both_versions_and_computes_the_same(cases, tmp_pat
             four, five = four[real], five[real]
         if not np.allclose(four, five, atol=1e-4, rtol=1e-4):
             wrong[case.name] = np.abs(four - five).max()
+    assert wrong == {}
+
+
+def _as_4_57(config):
+    """The attributes by the names of 4.57, which reads ModernBERT's bases of rotations by no other."""
+    bases = {
+        name: config["rope_parameters"][kind]["rope_theta"]
+        for name, kind in (("global_rope_theta", "full_attention"), ("local_rope_theta", "sliding_attention"))
+        if "rope_parameters" in config and kind in config["rope_parameters"]
+    }
+    return {name: value for name, value in config.items() if name != "rope_parameters" or not bases} | bases
+
+
+@pytest.mark.nightly
+def test_what_4_57_wrote_of_every_class_is_read(tmp_path):
+    """Its own names of attributes and tensors, and what it leaves out of them."""
+    models = {
+        case.name: (
+            str(tmp_path / case.name),
+            case.architecture,
+            _as_4_57(case.config),
+            {name: array.tolist() for name, array in oracle.inputs(case, oracle.batch(case, padded=True)).items()},
+        )
+        for case in [*FIRST, *UNTIED]
+    }
+    found = version4.run(SAVE_CASES, models=models)
+    wrong = {}
+    for case in [*FIRST, *UNTIED]:
+        if case.name not in found:
+            continue
+        batch = oracle.batch(case, padded=True)
+        try:
+            opened = load.open_directory(tmp_path / case.name)
+        except ValueError as error:
+            wrong[case.name] = str(error)
+            continue
+        output = base.Network(opened.config).apply(jax.tree.map(jnp.asarray, opened.params()), batch)
+        kind, theirs = found[case.name][0], np.array(found[case.name][1])
+        names = {"prediction_logits": "logits", "last_hidden_state": "last_hidden"}
+        ours = np.asarray(getattr(output, names.get(kind, kind)))
+        real = batch[f"{'decoder' if case.side != 'encoder' else 'encoder'}_segment_ids"] != 0
+        if theirs.shape[: real.ndim] == real.shape:
+            ours, theirs = ours[real], theirs[real]
+        if not np.allclose(ours, theirs, atol=1e-4, rtol=1e-4):
+            wrong[case.name] = np.abs(ours - theirs).max()
     assert wrong == {}
 
 
