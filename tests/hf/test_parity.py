@@ -139,6 +139,11 @@ def test_a_row_of_padding_alone_stays_finite_in_half_precision(case, tmp_path):
     arrays = oracle.batch(case, padded=True)
     arrays |= {name: np.concatenate([array[:1] * 0, array[1:]]) for name, array in arrays.items() if "segment" in name}
     network = base.Network(opened.config, dtype=jnp.bfloat16)
-    output = jax.jit(lambda params, batch: network.apply(params, batch, hidden_states=True))(opened.params(), arrays)
-    found = [x for x in jax.tree.leaves(output) if jnp.issubdtype(x.dtype, jnp.floating)]
-    assert found and all(bool(jnp.isfinite(x).all()) for x in found)
+
+    def loss(params):
+        output = network.apply(params, arrays, hidden_states=True)
+        found = [x for x in jax.tree.leaves(output) if jnp.issubdtype(x.dtype, jnp.floating)]
+        return sum(jnp.square(x.astype(jnp.float32)).sum() for x in found)
+
+    value, gradient = jax.jit(jax.value_and_grad(loss))(jax.tree.map(jnp.asarray, opened.params()))
+    assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves((value, gradient)))
