@@ -62,35 +62,21 @@ def bart(
 ) -> EncoderDecoderConfig:
     """A BART of any size, whose output is its embedding; mBART's norms come before each sublayer and at the end."""
     norm = LayerNorm(eps=1e-5)
+    plain = {"use_bias": True, "initializer_std": _STD}
 
     def stack(side: Side, *, is_decoder: bool) -> StackConfig:
-        attention = AttentionConfig(
-            num_heads=side.num_heads,
-            head_dim=d_model // side.num_heads,
-            use_bias=True,
-            dropout=attention_dropout,
-            initializer_std=_STD,
-        )
+        heads_of = {"num_heads": side.num_heads, "head_dim": d_model // side.num_heads}
+        attention = AttentionConfig(dropout=attention_dropout, **heads_of, **plain)
         block = BlockConfig(
             norm=norm,
             norm_position="pre" if is_pre_norm else "post",
             attention=attention,
             cross_attention=attention if is_decoder else None,
-            feed_forward=FeedForwardConfig(
-                d_ff=side.d_ff,
-                activation=activation,
-                use_bias=True,
-                dropout=activation_dropout,
-                initializer_std=_STD,
-            ),
+            feed_forward=FeedForwardConfig(d_ff=side.d_ff, activation=activation, dropout=activation_dropout, **plain),
             dropout=dropout,
         )
-        return StackConfig(
-            num_layers=side.num_layers,
-            d_model=d_model,
-            pattern=(block,),
-            final_norm=norm if is_pre_norm else None,
-        )
+        final = norm if is_pre_norm else None
+        return StackConfig(num_layers=side.num_layers, d_model=d_model, pattern=(block,), final_norm=final)
 
     embed = EmbedConfig(
         vocab_size=vocab_size,

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t import heads
-from t2t.families import deberta, labels
+from t2t.families import deberta, deberta_shape, labels
 from t2t.hf import config_map
 from t2t.hf.table import CONVOLUTION, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.encoder import EncoderConfig
@@ -37,15 +37,15 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
         return dataclasses.replace(config, head=None)
     block = config.stack.blocks[0]
     if isinstance(head, heads.MaskedLM) or (head == heads.PRETRAINING and isinstance(block, ConvolvedBlockConfig)):
-        return deberta.masked_words(config)
+        return deberta_shape.masked_words(config)
     if head != heads.PRETRAINING:
-        return deberta.with_labels(config, head, tasks=TASKS)
+        return deberta_shape.with_labels(config, head, tasks=TASKS)
     replaced = ClassificationHead(
         task="replaced",
         num_labels=1,
         first_norm=block.norm,
         activation=block.feed_forward.activation,
-        **deberta.INITIALIZER,
+        **deberta_shape.INITIALIZER,
     )
     return dataclasses.replace(config, head=replaced)
 
@@ -55,7 +55,7 @@ def convolved(config: EncoderConfig, *, kernel_size: int = 3, activation: str = 
     stack = config.stack
     (block,) = stack.pattern
     fields = {field.name: getattr(block, field.name) for field in dataclasses.fields(block)}
-    first = ConvolvedBlockConfig(kernel_size=kernel_size, activation=activation, **deberta.INITIALIZER, **fields)
+    first = ConvolvedBlockConfig(kernel_size=kernel_size, activation=activation, **deberta_shape.INITIALIZER, **fields)
     return dataclasses.replace(config, stack=dataclasses.replace(stack, prefix=(first,)))
 
 
@@ -68,7 +68,7 @@ def _preset(
     head: heads.Head | None = None,
 ) -> EncoderConfig:
     """A published size: 64 values per head, 256 buckets of distances up to 512."""
-    config = deberta.deberta(
+    config = deberta_shape.deberta(
         num_layers=num_layers,
         d_model=d_model,
         num_heads=d_model // 64,
@@ -151,7 +151,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
     if values["norm_rel_ebd"].lower() not in ("none", "layer_norm"):
         raise ValueError(f"config.json has norm_rel_ebd={values['norm_rel_ebd']!r}; possible are none and layer_norm")
     is_relative = values["relative_attention"]
-    config = deberta.deberta(
+    config = deberta_shape.deberta(
         **deberta.sizes(values),
         num_buckets=values["position_buckets"] if is_relative and values["position_buckets"] > 0 else None,
         norms_distances=values["norm_rel_ebd"].lower() == "layer_norm",

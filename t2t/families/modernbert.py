@@ -78,11 +78,8 @@ def modernbert(
         eps: of the norms.
     """
     norm = LayerNorm(eps=eps, use_bias=norm_bias)
-    initializer = {
-        "initializer_std": _INITIALIZER_STD,
-        "out_initializer_std": _INITIALIZER_STD * (2 * num_layers) ** -0.5,
-        "initializer": "truncated_normal",
-    }
+    cut = {"initializer_std": _INITIALIZER_STD, "initializer": "truncated_normal"}
+    initializer = {**cut, "out_initializer_std": _INITIALIZER_STD * (2 * num_layers) ** -0.5}
 
     def block(kind: str) -> BlockConfig:
         return BlockConfig(
@@ -112,14 +109,7 @@ def modernbert(
     first = dataclasses.replace(first, attention_norm=False)
     depth = {"prefix": (first,), **shortest_pattern(tuple(rest))} if rest else {"pattern": (first,)}
     return EncoderConfig(
-        embed=EmbedConfig(
-            vocab_size=vocab_size,
-            dim=d_model,
-            norm=norm,
-            dropout=embed_dropout,
-            initializer_std=_INITIALIZER_STD,
-            initializer="truncated_normal",
-        ),
+        embed=EmbedConfig(vocab_size=vocab_size, dim=d_model, norm=norm, dropout=embed_dropout, **cut),
         stack=StackConfig(num_layers=num_layers, d_model=d_model, final_norm=norm, **depth),
     )
 

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from t2t.families import t5
+from t2t.families import t5, t5_shape
 from t2t.hf import config_map
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.heads import LanguageModelHead
@@ -23,17 +23,18 @@ from t2t.nn.heads import LanguageModelHead
 VOCAB_SIZE = 250112
 """250,000 pieces, 100 of them sentinels, and unused rows."""
 
-with_head = functools.partial(t5.with_head, name="mT5")
+with_head = functools.partial(t5_shape.with_head, name="mT5")
 """The model with the head asked for, as T5's."""
 
 
 def mt5(**sizes: Any) -> EncoderDecoderConfig:
-    """An mT5 of any size: the sizes of `t5.t5`."""
-    return dataclasses.replace(t5.t5(**sizes), family="mt5")
+    """An mT5 of any size: the sizes of `t5_shape.t5`."""
+    return dataclasses.replace(t5_shape.t5(**sizes), family="mt5")
 
 
 PRESETS = {
-    f"mt5-{size}": t5.preset(mt5, **t5.V1_1, vocab_size=VOCAB_SIZE, **numbers) for size, numbers in t5.SIZES.items()
+    f"mt5-{size}": t5_shape.preset(mt5, **t5_shape.V1_1, vocab_size=VOCAB_SIZE, **numbers)
+    for size, numbers in t5_shape.SIZES.items()
 }
 
 ATTRIBUTES = config_map.Attributes(
@@ -56,7 +57,7 @@ def _output(values: Mapping[str, Any], names: frozenset[str]) -> LanguageModelHe
     )
 
 
-def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> t5.Config:
+def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> t5_shape.Config:
     """The config of an mT5's config.json."""
     sized = dataclasses.replace(t5.read_sizes(values), family="mt5")
     return t5.read_head(sized, values, lambda: _output(values, names), name="mT5")

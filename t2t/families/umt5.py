@@ -11,20 +11,20 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from t2t.families import t5
+from t2t.families import t5, t5_shape
 from t2t.hf import config_map
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.stack import StackConfig
 
 VOCAB_SIZE = 256384
 
-with_head = functools.partial(t5.with_head, name="UMT5")
+with_head = functools.partial(t5_shape.with_head, name="UMT5")
 """The model with the head asked for, as T5's."""
 
 
 def umt5(**sizes: Any) -> EncoderDecoderConfig:
-    """A UMT5 of any size: the sizes of `t5.t5`."""
-    return _divided(t5.t5(**sizes))
+    """A UMT5 of any size: the sizes of `t5_shape.t5`."""
+    return _divided(t5_shape.t5(**sizes))
 
 
 def _divided(config: EncoderDecoderConfig) -> EncoderDecoderConfig:
@@ -38,7 +38,7 @@ def _divided(config: EncoderDecoderConfig) -> EncoderDecoderConfig:
 
 
 PRESETS = {
-    f"umt5-{size}": t5.preset(umt5, **t5.V1_1, vocab_size=VOCAB_SIZE, **t5.SIZES[size])
+    f"umt5-{size}": t5_shape.preset(umt5, **t5_shape.V1_1, vocab_size=VOCAB_SIZE, **t5_shape.SIZES[size])
     for size in ("small", "base", "xl", "xxl")
 }
 
@@ -50,7 +50,7 @@ ATTRIBUTES = config_map.Attributes(
 )  # fmt: skip
 
 
-def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> t5.Config:
+def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> t5_shape.Config:
     """The config of a UMT5's config.json."""
     sized = _divided(t5.read_sizes(values))
     return t5.read_head(sized, values, lambda: t5.read_output(values, names), name="UMT5")
