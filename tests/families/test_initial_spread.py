@@ -22,7 +22,7 @@ CASES = [
 QUICK = ("bert", "t5", "gptj", "opt")
 CUT = 0.87962566  # standard deviation of a normal distribution cut at two of its own
 PAPERS = {
-    # Published code draws from tf.truncated_normal_initializer; its embeddings have a padding row there and here.
+    # Published code draws from tf.truncated_normal_initializer.
     "bert": {".*": lambda c: 0.02 * CUT},
     "electra": {".*": lambda c: 0.02 * CUT},
     # arXiv:2211.05100: as Megatron-LM, which scales the projections into the residual stream.
