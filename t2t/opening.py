@@ -75,15 +75,14 @@ def open_lazily(path: str | os.PathLike) -> api.Model:
 
     source = initialize.open_source(path)
     vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
-    is_theirs = source.kind == "Hugging Face"
-    start = _start_of(source.path, source.config) if is_theirs else api.start_id(source.config, vocabulary)
+    says_start = source.kind == "Hugging Face" or "start_id" in source.about
     leaves = {name: Unread(source, name) for name in source.shapes}
     wanted = Network(source.config).shapes_by_path()
     return api.Model(
         config=source.config,
         params=traverse_util.unflatten_dict({name: leaves[name] for name in wanted}, sep="/"),
         vocabulary=vocabulary,
-        start_id=source.about.get("start_id", start),
+        start_id=source.start_id if says_start else api.start_id(source.config, vocabulary),
         about=_about(source.path, source.kind),
     )
 
@@ -105,16 +104,9 @@ def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> ap
         params=jax.tree.map(jnp.asarray, opened.params()),
         vocabulary=vocabulary,
         dtype=dtype,
-        start_id=_start_of(directory, opened.config),
+        start_id=hf_load.start_id(directory, opened.config),
         about=_about(directory, "Hugging Face"),
     )
-
-
-def _start_of(directory: Path, config: Any) -> int | None:
-    """The token with which the decoder of a Hugging Face model starts, if it has one."""
-    from t2t.hf import load as hf_load
-
-    return hf_load.start_id(directory, config)
 
 
 def _about(path: Path, kind: str) -> dict[str, Any]:

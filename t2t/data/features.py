@@ -10,7 +10,7 @@ where an example is empty on one of them) and `*_positions` (0, 1, 2, ... within
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int, Num
@@ -139,13 +139,17 @@ class EncoderDecoderFeatures(Converter):
             cut += over
         return framed, cut
 
+    def start_ids(self, examples: Sequence[Mapping[str, Any]]) -> list[int]:
+        """What the decoder of each example starts with; examples may hold texts too."""
+        ends = [int(x["targets"][-1]) if x["targets"].size else None for x in examples]
+        return [self.frame.start_id(last, usual=self.start_id) for last in ends]
+
     def convert(self, rows: Sequence[Row]) -> Batch:
         """See `Converter.convert`."""
         encoder = layout.Side.of(rows, [len(x["inputs"]) for row in rows for x in row], self.lengths["inputs"])
         decoder = layout.Side.of(rows, [len(x["targets"]) for row in rows for x in row], self.lengths["targets"])
         targets = _join([x["targets"] for row in rows for x in row])
-        ends = [x["targets"][-1] for row in rows for x in row if x["targets"].size]
-        starts = [self.frame.start_id(int(last), usual=self.start_id) for last in ends]
+        starts = self.start_ids([x for row in rows for x in row if x["targets"].size])
         return {
             "encoder_input_tokens": encoder.fill(_join([x["inputs"] for row in rows for x in row]), self.pad_id),
             "encoder_segment_ids": encoder.segment_ids(),

@@ -136,13 +136,8 @@ class Evaluator:
     def _generate(self, params: Mapping[str, Any], name: str, rows: list[dict[str, Any]]) -> list[list[int]]:
         pieces = self._pieces
         prompts = [row["inputs"].tolist() for row in rows]
-        start: int | list[int] = start_id(pieces.vocabulary)
-        if isinstance(pieces.converter, EncoderDecoderFeatures):
-            frame, ends = (
-                pieces.converter.frame,
-                [int(row["targets"][-1]) if len(row["targets"]) else -1 for row in rows],
-            )
-            start = [frame.start_id(last, usual=start) for last in ends]
+        both_sides = isinstance(pieces.converter, EncoderDecoderFeatures)
+        start = pieces.converter.start_ids(rows) if both_sides else start_id(pieces.vocabulary)
         decoding = Decoding(
             eos_id=pieces.vocabulary.eos_id,
             pad_id=pieces.converter.pad_id,

@@ -36,7 +36,7 @@ class Source:
     vocabulary: Path | None
     """Where its vocabulary is, if it has one."""
     start_id: int | None = None
-    """The token with which its decoder starts, where the vocabulary does not say it."""
+    """The token with which its decoder starts, where the directory says it beside the vocabulary."""
     shapes: dict[str, Any]
     """Shape and dtype of every parameter, by path."""
     about: dict[str, Any] = dataclasses.field(default_factory=dict)

@@ -42,7 +42,7 @@ class Frame:
         room = len(text) if limit is None else max(limit - len(first) - len(last), 0)
         return [*first, *text[:room], *last][:limit], max(len(text) - room, 0)
 
-    def start_id(self, last: int, *, usual: int | None) -> int | None:
+    def start_id(self, last: int | None, *, usual: int | None) -> int | None:
         """What the decoder of a target starts with whose last token in its frame is known: its language, or the usual.
 
         >>> Frame(eos_id=2, language_ids=frozenset({50})).start_id(50, usual=None)
