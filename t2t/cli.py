@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from t2t import __version__
+from t2t import __version__, interrupts
 from t2t.errors import UsageError
 
 COMMANDS = {
@@ -41,20 +41,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given or os.environ.get("T2T_DEBUG") == "1"
     given = [argument for argument in given if argument != "--debug"]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow reads data here and need not report on GPUs
+    with interrupts.Watch() as watch:
+        code, message, error = _run(given, watch)
+        if error is not None and debug:
+            traceback.print_exception(error)
+        if message:
+            print(message, file=sys.stderr)
+        if watch.received and arguments is None:
+            # Threads and event loops that were cut short would wait for each other, and complain.
+            sys.stdout.flush()
+            os._exit(code)
+    return code
+
+
+def _run(arguments: list[str], watch: interrupts.Watch) -> tuple[int, str, BaseException | None]:
+    """The exit code of a command, with the message and the error that ended it."""
     try:
-        return _dispatch(given)
-    except KeyboardInterrupt:
-        return _report("interrupted", 130, debug=debug)
+        return _dispatch(arguments), "", None
+    except KeyboardInterrupt as error:
+        return interrupts.EXIT_CODE, "interrupted", error
     except BrokenPipeError:
         # The reader of our output has seen enough (`t2t presets | head`); nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except UsageError as error:
-        return _report(f"error: {error}", 2, debug=debug)
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        return _report(f"error: {error}", 1, debug=debug)
+        return 0, "", None
     except Exception as error:  # the outermost frame: everything unforeseen is named, and shown in full with --debug
-        return _report(f"error: {type(error).__name__}: {error} (--debug shows where)", 1, debug=debug)
+        if watch.received:  # libraries make other errors of Ctrl-C
+            return interrupts.EXIT_CODE, "interrupted", error
+        foreseen = isinstance(error, ValueError | TypeError | OSError | ImportError)
+        message = f"{error}" if foreseen else f"{type(error).__name__}: {error} (--debug shows where)"
+        return 2 if isinstance(error, UsageError) else 1, f"error: {message}", error
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -91,10 +106,3 @@ def _help() -> str:
             "--debug (or T2T_DEBUG=1) shows the traceback of an error. Start with: t2t train quickstart",
         ]
     )
-
-
-def _report(message: str, code: int, *, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    print(message, file=sys.stderr)
-    return code
