@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any, Literal
 
-RESUMABLE = ("train.steps", "evaluate", "checkpoint", "mesh")
+RESUMABLE = ("train.steps", "data.eval_files", "evaluate", "checkpoint", "mesh")
 """The settings that may change between a run and its continuation."""
 
 

@@ -81,19 +81,29 @@ def shipped_configs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def has_config(argument: str) -> bool:
+    """Whether there is a config of that path or name."""
+    return _existing_config(argument) is not None
+
+
+def _existing_config(argument: str) -> pathlib.Path | None:
+    given = pathlib.Path(argument)
+    named = [root / "configs" / f"{argument.removesuffix('.py')}.py" for root in (pathlib.Path.cwd(), recipes_root())]
+    for path in [given, *named] if given.suffix == ".py" else named:
+        if path.is_file():
+            return path.resolve()
+    return None
+
+
 def config_path(argument: str) -> pathlib.Path:
     """The file of a config given as a path or by name; the working directory's configs come before the shipped ones.
 
     Raises:
         UsageError: Where there is none, with the closest name.
     """
-    given = pathlib.Path(argument)
-    if given.suffix == ".py" and given.is_file():
-        return given.resolve()
-    for root in (pathlib.Path.cwd(), recipes_root()):
-        named = root / "configs" / f"{argument.removesuffix('.py')}.py"
-        if named.is_file():
-            return named.resolve()
+    found = _existing_config(argument)
+    if found is not None:
+        return found
     names = shipped_configs()
     by_last_part = {name.rpartition("/")[2]: name for name in names}
     close = difflib.get_close_matches(argument, [*names, *by_last_part], n=1, cutoff=0.5)

@@ -12,6 +12,7 @@ from t2t import finding
 from t2t.commands import arguments as arguments_lib
 from t2t.commands.arguments import Source
 from t2t.config import Experiment
+from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,13 +61,24 @@ def run(arguments: Sequence[str]) -> int:
     return _start(experiment, source, options)
 
 
+def _check_init(experiment: Experiment, workdir: pathlib.Path) -> None:
+    """Refuses to begin with the parameters of a run that is not there."""
+    init = pathlib.Path(experiment.init or ".")
+    if init.parts[:1] != ("runs",) or init.exists() or (workdir / "checkpoints").is_dir():
+        return
+    first = "/".join(init.parts[1:])
+    way_out = f"train it first (t2t train {first})" if finding.has_config(first) else "train it first"
+    raise UsageError(f"init is {init}, and there is no such run: {way_out}, or give another --init")
+
+
 def _start(experiment: Experiment, source: Source, options: Options) -> int:
+    workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
+    _check_init(experiment, workdir)
     print("importing JAX and TensorFlow", file=sys.stderr, flush=True)  # the longest time in which nothing is heard
     from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
     from t2t.train import processes
 
     processes.join(options.distributed)
-    workdir = pathlib.Path(options.workdir) if options.workdir else source.run or pathlib.Path("runs", experiment.name)
     if options.dry_run:
         from t2t.train import preview
 

@@ -22,6 +22,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
+from t2t.errors import UsageError
+
 Unit = Literal["file", "line", "paragraph"]
 """What counts as one document in a plain text file."""
 
@@ -31,7 +33,7 @@ RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 csv.field_size_limit(sys.maxsize)  # documents are longer than the 131,072 characters csv allows
 
 
-class CorpusError(ValueError):
+class CorpusError(UsageError):
     """Files that are missing, empty or not what they should be; the message names the file and the place."""
 
 

@@ -142,7 +142,11 @@ class Corruption(LatePreprocessor):
     def bind(self, sequence_length: Lengths, output_features: Features) -> "BoundCorruption":
         """The corruption for given lengths and vocabularies; raises ValueError where it cannot work."""
         sides = {name: Side.of(name, sequence_length, output_features) for name in self.makes}
-        return BoundCorruption(corruption=self, sides=sides, raw_length=self.raw_length(sides))
+        raw_length = self.raw_length(sides)
+        if raw_length is not None and raw_length < 1:
+            lengths = {side.name: side.length for side in sides.values()}
+            raise ValueError(f"lengths {lengths} leave no room for text under {self}: raise them")
+        return BoundCorruption(corruption=self, sides=sides, raw_length=raw_length)
 
     def _apply(self, dataset: tf.data.Dataset, sequence_length: Lengths, output_features: Features) -> tf.data.Dataset:
         """In plain seqio example i of the dataset gets `example_rng(seed, 0, i)`, seed being seqio's.

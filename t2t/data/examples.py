@@ -15,6 +15,7 @@ import seqio
 from t2t.data import cache, corruption
 from t2t.data.features import Example
 from t2t.data.store import Progress, TokenStore
+from t2t.errors import UsageError
 from t2t.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -92,18 +93,21 @@ def load_examples(
         progress: called now and then with the task's name and the number of examples read.
 
     Raises:
-        ValueError: no such task or split, a task whose corruption is not its last preprocessor, no examples, or a
-            source that cannot be read.
+        UsageError: no such split, lengths that the corruption cannot fill, or no examples.
+        ValueError: no such task, a task whose corruption is not its last preprocessor, or a source that cannot be read.
     """
     task = get_task(task)
     if split not in task.splits:
-        raise ValueError(f"Task '{task.name}' has no split '{split}'; it has {', '.join(map(repr, task.splits))}.")
+        raise UsageError(f"Task '{task.name}' has no split '{split}'; it has {', '.join(map(repr, task.splits))}.")
     bound = task if vocabulary is None else vocabularies.bind_vocabulary(task, vocabulary)
     deterministic, objective = split_corruption(bound.replace(name=task.name))
-    fitted = None if objective is None else objective.bind(lengths, bound.output_features)
+    try:
+        fitted = None if objective is None else objective.bind(lengths, bound.output_features)
+    except ValueError as error:
+        raise UsageError(f"Task '{task.name}': {error}") from error
     store = _cached_store(deterministic, split, lengths, texts, cache_dir, progress)
     if not len(store):
-        raise ValueError(
+        raise UsageError(
             f"Task '{task.name}' has no examples in split '{split}': the source is empty, or all are dropped."
         )
     return TaskExamples(name=task.name, split=split, store=store, corruption=fitted, seed=seed)
@@ -185,7 +189,10 @@ def _cached_store(
             logger.warning("%s", error)
     store = read()
     if len(store):
-        store.save(path)
+        try:
+            store.save(path)
+        except OSError as error:  # a full disk: the run has its examples
+            logger.warning("The examples of '%s' are not kept for other runs: %s", task.name, error)
     return store
 
 

@@ -3,31 +3,11 @@
 TensorFlow reads text here and must never take the memory of the accelerator that JAX trains on. Import it from here.
 """
 
-import contextlib
 import os
-import sys
-import tempfile
-from collections.abc import Iterator
+
+from t2t import quiet
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps back what C++ writes to standard error (lines about GPUs that no log level stops); shows it on failure."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(terminal, kept.read())
-            raise
-        finally:
-            os.dup2(terminal, 2)
-            os.close(terminal)
 
 
 def _stay_on_the_host() -> None:
@@ -42,7 +22,7 @@ def _stay_on_the_host() -> None:
                 ) from error
 
 
-with _quiet():
+with quiet.standard_error():
     import tensorflow as tf
 
     _stay_on_the_host()

@@ -21,6 +21,7 @@ from t2t.data.examples import TaskExamples, load_examples
 from t2t.data.features import Converter, Example
 from t2t.data.mixtures import Spec, flat_rates, leaf_tasks
 from t2t.data.store import Progress
+from t2t.errors import UsageError
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
 
@@ -160,11 +161,12 @@ class TrainPipeline:
         """Continue where a state of this stream stood, on any number of hosts.
 
         Raises:
-            ValueError: the state belongs to other data, or lacks lanes of this host.
+            UsageError: the state belongs to other data.
+            ValueError: the state lacks lanes of this host.
         """
         for name, value in self._identity().items():
             if state.get(name) != value:
-                raise ValueError(
+                raise UsageError(
                     f"The data changed since the checkpoint: {name} was {state.get(name)} and is {value}. Give back "
                     "the old data to resume, or start a new run from this checkpoint with --init."
                 )

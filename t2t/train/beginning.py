@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax
 
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
+from t2t.data.corpora import CorpusError
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 from t2t.train import checkpoint, initialize, processes
@@ -147,8 +149,12 @@ def restored_state(
     """The state of a checkpoint that was just verified on the mesh of this run, and what the loop knew.
 
     Raises:
+        UsageError: it is of a later step than the last of the run.
         CheckpointError: it holds other arrays.
     """
+    total = pieces.experiment.train.steps
+    if verified_step > total:
+        raise UsageError(f"the run is at step {verified_step} and train.steps is {total}: nothing is left to train")
     restored = store.restore(verified_step, like=to_save(pieces.state), verified=True)
     report.say(f"going on from {store.path(restored.step)}")
     return TrainState(frozen=pieces.state.frozen, **restored.state), LoopState(**restored.data)
@@ -163,16 +169,17 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
     """Reads the data and goes to where they stood.
 
     Raises:
-        ValueError: they cannot be read, or are no longer those of the checkpoint.
+        UsageError: there are none, they are no longer those of the checkpoint, or T2T_CACHE cannot be used.
+        ValueError: they cannot be read.
     """
-    experiment = pieces.experiment
+    experiment, cache = pieces.experiment, cache_directory()
     report.phase("reading data")
     stream = pipeline.load_stream(
         learned,
         vocabulary=pieces.vocabulary,
         converter=pieces.converter,
         seed=experiment.seed,
-        cache_dir=os.environ.get(CACHE),
+        cache_dir=cache,
         progress=lambda task, count: report.phase(f"reading {task}: {count:,} examples"),
     )
     counts = ", ".join(f"{task.name} {len(task):,}" for task in stream.tasks)
@@ -188,7 +195,26 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
     return Batches(lanes)
 
 
-def explain(error: NonFiniteError | DataError | OSError, store: checkpoint.CheckpointStore) -> RunError:
+def cache_directory() -> Path | None:
+    """Where tokenised examples are kept for other runs; made if missing. None = nowhere.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    if not os.environ.get(CACHE):
+        return None
+    directory = Path(os.environ[CACHE])
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError as error:
+        raise UsageError(
+            f"examples cannot be kept in {CACHE}={directory}: {error}. Name a folder that can be written, or unset it"
+        ) from error
+
+
+def explain(error: NonFiniteError | DataError | CorpusError | OSError, store: checkpoint.CheckpointStore) -> RunError:
     """What to tell the user when a run cannot go on; waits for the save under way."""
     store.wait()
     last = store.latest()

@@ -103,9 +103,10 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
     `data.lengths` may hold `predictions`, the most positions of a row at which an encoder predicts.
 
     Raises:
-        UsageError: a model of no known architecture.
+        UsageError: a model of no known architecture, or lengths that it does not read.
     """
     lengths = dict(experiment.data.lengths)
+    _check_lengths(lengths, encoder=isinstance(experiment.model, EncoderConfig))
     predictions = lengths.pop("predictions", None)
     common = {
         "lengths": lengths,
@@ -127,6 +128,13 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
         f"model is a {type(experiment.model).__name__}; it must be an EncoderConfig, a DecoderConfig or an "
         "EncoderDecoderConfig"
     )
+
+
+def _check_lengths(lengths: Mapping[str, int], *, encoder: bool) -> None:
+    known = ("inputs", "targets", *(("predictions",) if encoder else ()))
+    unknown = sorted(set(lengths) - set(known))
+    if unknown:
+        raise UsageError(f"data.lengths has {', '.join(unknown)}; possible are {', '.join(known)}")
 
 
 def start_id(vocabulary: Vocabulary) -> int:

@@ -276,12 +276,12 @@ class CheckpointStore:
         found = self._on_first_process(step)
         if found:
             earlier = [other for other in self.steps() if other < step]
-            way_out = "there is no earlier one"
+            way_out = "; there is no earlier checkpoint"
             if earlier:
-                way_out = f"use the one before it, {self.path(earlier[-1])} (t2t train goes back to it with --fallback)"
+                way_out = f", or use the one before it, {self.path(earlier[-1])} (t2t train --fallback goes back to it)"
             raise DamagedCheckpointError(
                 f"checkpoint {self.path(step)} is damaged and was not read: {'; '.join(found)}. "
-                f"The file was changed after it was written. Put back a good copy of it, or {way_out}."
+                f"The file was changed after it was written. Put back a good copy of it{way_out}."
             )
 
     def choose(self, step: int | None = None, *, fallback: bool) -> int:

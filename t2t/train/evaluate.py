@@ -92,6 +92,15 @@ class Evaluator:
             results[name] = values
         return results
 
+    def read(self) -> None:
+        """Reads every task now and not when it is evaluated.
+
+        Raises:
+            ValueError: one cannot be read, has no examples, or does not suit the model.
+        """
+        for name in self._tasks:
+            self._pieces.converter.check_task(name, self._examples(name).features)
+
     def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> dict[str, float]:
         """Mean of each term and metric of the objective over all examples, and the perplexity."""
         mesh = self._pieces.mesh

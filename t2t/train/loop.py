@@ -22,6 +22,7 @@ import jax
 
 from t2t import sharding
 from t2t.config import Experiment
+from t2t.data.corpora import CorpusError
 from t2t.train import beginning, build, checkpoint, evaluate, progress, record, run_directory, signals, tasks
 from t2t.train.interval import Interval, NonFiniteError
 from t2t.train.state import TrainState
@@ -68,6 +69,10 @@ def train(
         about = run_directory.describe(experiment, command=command)
         try:
             return _train(experiment, run, store, report, about=about, recipe=recipe, fallback=fallback)
+        except CorpusError as error:  # files that were good when the run began may come back
+            if store.latest() is None:
+                raise
+            raise beginning.explain(error, store) from error
         except (NonFiniteError, beginning.DataError, OSError) as error:
             raise beginning.explain(error, store) from error
 
@@ -103,7 +108,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
         state, loop = beginning.new_state(pieces, source, report), beginning.LoopState()
     else:
         state, loop = beginning.restored_state(pieces, store, report, verified_step=last)
-    step = int(state.step)
+    step, total = int(state.step), experiment.train.steps
     saved = step, loop.evaluated  # of the newest checkpoint: its step, and the last evaluation it knows of
     run.write(about, experiment, step=step, recipe=recipe, vocabulary=vocabulary)
     run.cut_back(step)
@@ -112,7 +117,6 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
 
     interval = Interval.of(loop.interval)
     evaluated, results = loop.evaluated, {}
-    total = experiment.train.steps
     train_step = make_train_step(
         experiment.objective,
         pieces.models,
@@ -124,7 +128,6 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     )
     in_flight: collections.deque[Any] = collections.deque()
     failed: Exception | None = None
-    report.phase("compiling the training step")
     with (
         batches,
         signals.StopRequests() as requests,
@@ -133,6 +136,8 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
         evaluator = evaluate.Evaluator(
             pieces, evaluated_tasks, on_progress=report.phase, should_stop=lambda: requests.received is not None
         )
+        evaluator.read()  # what cannot be evaluated is not found out after days
+        report.phase("compiling the training step")
         while True:
             # Between two steps: evaluate, save, stop. A resumed run begins here, with what was left undone.
             stop = requests.agreed(step)
@@ -166,7 +171,8 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 saved = step, evaluated
             if end is not None:
                 store.wait()
-                report.say(f"stopped after step {step}; the same command goes on from there")
+                after = "" if failed else "; the same command goes on from there"
+                report.say(f"stopped after step {step}{after}")
                 raise end
             if step >= total:
                 break

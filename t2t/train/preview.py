@@ -46,13 +46,17 @@ def training(experiment: Experiment, workdir: str | os.PathLike[str], *, fallbac
     yield ""
     yield from parameters(pieces)
     yield ""
-    tasks.check_best(experiment, list(tasks.to_evaluate(experiment)))
+    evaluated = tasks.to_evaluate(experiment)
+    tasks.check_best(experiment, list(evaluated))
     with (
         progress.Progress(Path(os.devnull), total=experiment.train.steps) as report,
         beginning.open_batches(pieces, tasks.to_train(experiment), report, position=None) as batches,
     ):
         batch = next(batches)
     yield from first_batch(batch, vocabulary)
+    evaluator = evaluate.Evaluator(pieces, evaluated)
+    evaluator.read()
+    yield from (f"{name} {tasks.SPLIT}: {evaluator.number(name):,} examples to evaluate" for name in evaluated)
     yield ""
     yield from memory(pieces, batch)
 
@@ -125,7 +129,8 @@ def memory(pieces: Pieces, batch: Batch) -> Iterator[str]:
         yield f"  {name:<22} {_readable(size)}"
     started = time.monotonic()
     yield from _by_xla(compile_step(pieces, batch))
-    yield f"the step compiles in {time.monotonic() - started:.1f} s; nothing was trained or written"
+    kept = f" but examples in {beginning.CACHE}" if os.environ.get(beginning.CACHE) else ""
+    yield f"the step compiles in {time.monotonic() - started:.1f} s; nothing was trained or written{kept}"
 
 
 def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compiled:

@@ -41,6 +41,10 @@ PACKAGES = (
 """Packages whose versions a run records."""
 
 
+class BusyError(ValueError):
+    """Another process trains in the directory of the run."""
+
+
 class RunDirectory:
     """Where the files of a run are, and what they say about it.
 
@@ -65,6 +69,8 @@ class RunDirectory:
         Raises:
             UsageError: the directory belongs to something else.
         """
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file, no directory of a run: give another --workdir")
         if not self.config.is_file():
             return None
         try:
@@ -106,7 +112,8 @@ class RunDirectory:
         """Keeps a second process from training in this directory.
 
         Raises:
-            UsageError: one does already, or the directory cannot be written.
+            BusyError: one does already.
+            UsageError: the directory cannot be written.
         """
         if not processes.is_first():
             yield
@@ -122,7 +129,7 @@ class RunDirectory:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise UsageError(
+                raise BusyError(
                     f"another process is training in {self.path}: wait for it, or give another --workdir"
                 ) from error
             yield

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from t2t.config import Experiment
-from t2t.data import examples, features, file_source, mixtures
+from t2t.data import corpora, examples, features, file_source, mixtures
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 
@@ -167,5 +167,7 @@ def _with_files(experiment: Experiment, name: str, *, split: str | None = None) 
             field=data.field,
             unit=data.unit,
         )
+    except corpora.CorpusError as error:
+        raise corpora.CorpusError(f"data.{'eval_' if list(files) == ['validation'] else ''}files: {error}") from error
     except ValueError as error:
         raise UsageError(f"data.files: {error}") from error

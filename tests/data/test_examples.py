@@ -9,6 +9,7 @@ from t2t.data import examples, registry, vocabularies
 from t2t.data.preprocessors import CausalLM, Chunk, PrefixLM, SpanCorruption, tokenize
 from t2t.data.registry import feature
 from t2t.data.store import TokenStore
+from t2t.errors import UsageError
 from t2t.vocabulary import ByteVocabulary
 
 BYTES = ByteVocabulary()
@@ -116,6 +117,18 @@ def test_damaged_cache_is_made_anew(tmp_path, caplog, reads):
     assert "is damaged" in caplog.text
     assert path.read_bytes() == whole
     assert len(reads) == 2
+
+
+def test_a_full_disk_under_the_cache_loses_no_examples(tmp_path, caplog, reads):
+    (tmp_path / "file").touch()
+    assert len(load(span_task(), cache_dir=tmp_path / "file")) == 3
+    assert "The examples of 'spans' are not kept for other runs" in caplog.text
+
+
+def test_lengths_without_room_for_text_are_refused():
+    assert len(load(span_task(), lengths={"inputs": 2, "targets": 12})) == sum(map(len, DOCUMENTS))
+    with pytest.raises(UsageError, match="leave no room for text under SpanCorruption"):
+        load(span_task(), lengths={"inputs": 1, "targets": 12})
 
 
 def test_progress_is_shown(reads):

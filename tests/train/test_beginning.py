@@ -75,6 +75,17 @@ def test_a_run_that_cannot_go_on_says_what_is_left(tmp_path):
         )
 
 
+def test_a_cache_that_cannot_be_written_is_named_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.delenv(beginning.CACHE, raising=False)
+    assert beginning.cache_directory() is None
+    monkeypatch.setenv(beginning.CACHE, str(tmp_path / "new"))
+    assert beginning.cache_directory() == tmp_path / "new"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(beginning.CACHE, str(tmp_path / "file" / "cache"))
+    with pytest.raises(UsageError, match="cannot be kept in T2T_CACHE=.*file/cache: .*unset it"):
+        beginning.cache_directory()
+
+
 def test_the_store_keeps_what_the_config_says(tmp_path):
     experiment = tiny_run.experiment(checkpoint={"keep": 2, "best": "tiny_first/accuracy", "best_is": "highest"})
     store = beginning.open_store(run_directory.RunDirectory(tmp_path), experiment)

@@ -39,11 +39,20 @@ def test_the_state_is_shapes_on_the_mesh():
     ],
 )
 def test_the_converter_follows_the_architecture(model, converter):
-    experiment = tiny_run.experiment(model=model, data={"lengths": {"inputs": 8, "targets": 8, "predictions": 3}})
+    lengths = {"inputs": 8, "targets": 8}
+    extra = {"predictions": 3} if converter is features.EncoderFeatures else {}
+    experiment = tiny_run.experiment(model=model, data={"lengths": lengths | extra})
     made = build.make_converter(experiment, ByteVocabulary())
     assert type(made) is converter
-    assert made.lengths == {"inputs": 8, "targets": 8}
+    assert made.lengths == lengths
     assert getattr(made, "predictions", 3) == 3
+
+
+@pytest.mark.parametrize(("model", "extra"), [(tiny_run.model(), "predictions"), (tiny.bert(), "input")])
+def test_lengths_that_nothing_reads_are_refused(model, extra):
+    experiment = tiny_run.experiment(model=model, data={"lengths": {"inputs": 8, "targets": 8, extra: 3}})
+    with pytest.raises(UsageError, match=f"data.lengths has {extra}; possible are inputs, targets"):
+        build.make_converter(experiment, ByteVocabulary())
 
 
 def test_sizes_that_do_not_go_together_are_refused():

@@ -96,7 +96,7 @@ def test_any_flipped_byte_is_refused_with_the_name_of_the_file(store):
         with pytest.raises(checkpoint.DamagedCheckpointError, match="was not read") as error:
             store.restore(like=like)
         assert str(path.relative_to(store.path(2))) in str(error.value)
-        assert f"{store.path(1)} (t2t train goes back to it with --fallback)" in str(error.value)
+        assert f"{store.path(1)} (t2t train --fallback goes back to it)" in str(error.value)
         path.write_bytes(whole)
     assert store.restore(like=like).step == 2
 
@@ -122,7 +122,7 @@ def test_falls_back_only_when_told_to(store):
 def test_no_way_back_says_so(store):
     save(store, 1)
     (store.path(1) / "data.json").unlink()
-    with pytest.raises(checkpoint.DamagedCheckpointError, match="there is no earlier one"):
+    with pytest.raises(checkpoint.DamagedCheckpointError, match="good copy of it; there is no earlier checkpoint"):
         store.restore(like=make_state(), fallback=True)
 
 

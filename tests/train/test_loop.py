@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from t2t.errors import UsageError
-from t2t.train import beginning, checkpoint, evaluate, loop, signals, step, writer
+from t2t.train import beginning, checkpoint, evaluate, loop, preview, signals, step, writer
 from t2t.vocabulary import ByteVocabulary
 from tests.train import tiny_run
 
@@ -216,9 +216,37 @@ def test_a_file_that_vanished_is_named_and_the_checkpoint_stays(tmp_path):
     own = {"data": {"files": (str(text),)}, "evaluate": {"tasks": ()}}
     loop.train(tiny_run.experiment(**own, train={"steps": 4}), tmp_path / "run")
     text.unlink()
-    with pytest.raises(ValueError, match=r"mine\.txt"):
+    with pytest.raises(beginning.RunError, match=r"mine\.txt.*checkpoints/4\. Put that right") as error:
         loop.train(tiny_run.experiment(**own, train={"steps": 8}), tmp_path / "run")
+    assert not isinstance(error.value, UsageError)  # the disk may come back: a job controller should try again
     checkpoint.CheckpointStore(tmp_path / "run/checkpoints").verify(4)
+
+
+def test_held_out_text_that_cannot_be_read_ends_a_run_before_its_first_step(tmp_path):
+    held_out = tmp_path / "held_out.txt"
+    held_out.write_bytes(b"caf\xe9")
+    message = r"held_out\.txt.* is not UTF-8: byte 3"
+    experiment = tiny_run.experiment(data={"eval_files": (str(held_out),)}, train={"steps": 2})
+    with pytest.raises(UsageError, match=message):
+        list(preview.training(experiment, tmp_path / "run"))
+    with pytest.raises(UsageError, match=message):
+        loop.train(experiment, tmp_path / "run")
+    assert metrics(tmp_path / "run") == []
+    held_out.write_text("the moon\n")
+    loop.train(experiment, tmp_path / "run")
+    other = tmp_path / "other.txt"
+    other.write_text("the sun and the moon\n" * 10)
+    longer = tiny_run.experiment(data={"eval_files": (str(other),)}, train={"steps": 4})
+    loop.train(longer, tmp_path / "run")
+    first, second = [line["examples"] for line in metrics(tmp_path / "run") if line["split"] == "validation"]
+    assert first == 1 < second
+
+
+def test_a_run_beyond_its_last_step_stays_as_it_is(finished):
+    before = (finished / "config.json").read_text()
+    with pytest.raises(UsageError, match="the run is at step 12 and train.steps is 5: nothing is left to train"):
+        loop.train(tiny_run.experiment(train={"steps": 5}), finished)
+    assert (finished / "config.json").read_text() == before
 
 
 def test_data_that_fail_in_the_middle_say_what_is_left(tmp_path, monkeypatch):

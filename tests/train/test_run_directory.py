@@ -115,7 +115,7 @@ def test_two_processes_cannot_train_in_one_directory(run):
     command = [sys.executable, "-c", script, str(run.path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        with pytest.raises(UsageError, match="another process is training"), run.locked():
+        with pytest.raises(run_directory.BusyError, match="another process is training"), run.locked():
             pass
         process.stdin.close()
     with run.locked():
