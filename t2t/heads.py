@@ -5,6 +5,7 @@ A request says what the model shall predict; the family decides what the head lo
 """
 
 import dataclasses
+from typing import Literal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,8 @@ class SequenceClassification:
     num_labels: int = 2
     labels: tuple[str, ...] = ()
     """Names of the labels in the order of their ids, or none."""
+    problem_type: Literal["regression", "single_label_classification", "multi_label_classification"] | None = None
+    """What the labels of a text are: a number each, one of them, any of them; None says nothing of it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

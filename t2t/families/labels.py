@@ -11,7 +11,7 @@ from t2t.models.decoder import DecoderConfig
 from t2t.nn.classification import ClassificationHead, Task
 from t2t.nn.heads import LanguageModelHead
 
-READ: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
+READ: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None, "problem_type": None}
 """Attributes of config.json that say which head a model has, for `Attributes.read`."""
 
 CLASSES: Mapping[str, Task] = {
@@ -46,6 +46,8 @@ def make(request: heads.Head, **forms: Mapping[str, Any]) -> ClassificationHead 
     if task is None or task not in forms:
         return None
     named = {} if task in ("span", "choice") else {"num_labels": request.num_labels, "labels": request.labels}
+    if isinstance(request, heads.SequenceClassification):
+        named["problem_type"] = request.problem_type
     return ClassificationHead(task=task, **{"num_labels": {"span": 2}.get(task, 1), **named, **forms[task]})
 
 
@@ -67,16 +69,19 @@ def request(values: Mapping[str, Any], *, num_labels: int = 2) -> heads.Labels |
     labels = tuple(by_id.get(token, f"LABEL_{token}") for token in range(number))
     if labels == _unnamed(number) or len(set(labels)) < number:
         labels = ()
-    return _REQUESTS[task](num_labels=number, labels=labels)
+    problem = {"problem_type": values["problem_type"]} if task == "sequence" else {}
+    return _REQUESTS[task](num_labels=number, labels=labels, **problem)
 
 
 def attributes(config: Any) -> dict[str, Any]:
-    """The names of labels in config.json; nothing for models without."""
+    """The names of labels in config.json, and what they are; nothing for models without."""
     head = config.head
     if not isinstance(head, ClassificationHead) or head.task not in ("sequence", "tokens"):
         return {}
     names = head.labels or _unnamed(head.num_labels)
+    problem = {} if head.problem_type is None else {"problem_type": head.problem_type}
     return {
+        **problem,
         "id2label": {str(token): name for token, name in enumerate(names)},
         "label2id": {name: token for token, name in enumerate(names)},
     }

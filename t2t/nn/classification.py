@@ -17,6 +17,8 @@ from t2t.nn.norm import Norm
 Task = Literal["sequence", "tokens", "span", "choice", "replaced"]
 TASKS: tuple[Task, ...] = ("sequence", "tokens", "span", "choice", "replaced")
 Pooling = Literal["first", "last", "mean", "pooler"]
+Problem = Literal["regression", "single_label_classification", "multi_label_classification"]
+PROBLEMS: tuple[Problem, ...] = ("regression", "single_label_classification", "multi_label_classification")
 POOLINGS: tuple[Pooling, ...] = ("first", "last", "mean", "pooler")
 HeadActivation = Activation | Literal["tanh"]
 HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": jnp.tanh}
@@ -42,6 +44,9 @@ class ClassificationHead:
     """Outputs of the classifier: span 2, choice and replaced 1."""
     labels: tuple[str, ...] = ()
     """Names of the labels in the order of their ids; none or `num_labels` of them."""
+    problem_type: Problem | None = None
+    """What the labels of a text are, by transformers' names: a number each, one of them, any of them. It chooses the
+    loss, and the function that makes probabilities of `logits`; None leaves that to the labels."""
     pooling: Pooling = "first"
     """The state that stands for a text: of its first or last token, their mean, or what the model's pooler makes."""
     first_norm: Norm | None = None
@@ -64,6 +69,8 @@ class ClassificationHead:
         """Refuses values without meaning."""
         checks.check_choice(self, "task", TASKS)
         checks.check_choice(self, "pooling", POOLINGS)
+        if self.problem_type is not None:
+            checks.check_choice(self, "problem_type", PROBLEMS)
         checks.check_positive(self, "num_labels")
         if self.activation is not None:
             checks.check_choice(self, "activation", tuple(HEAD_ACTIVATIONS))

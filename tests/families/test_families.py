@@ -126,6 +126,23 @@ def test_config_json_comes_back_as_the_same_config(model):
     assert config_map.differences(config, family.from_hf(values, frozenset(names))) == []
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_type)
+def test_labels_and_what_they_are_come_back(family):
+    request = heads.SequenceClassification(
+        num_labels=3, labels=("no", "maybe", "yes"), problem_type="multi_label_classification"
+    )
+    try:
+        config = family.with_head(next(iter(family.presets.values()))(), request)
+    except ValueError:
+        pytest.skip(f"{family.model_type} classifies no texts")
+    found, attributes = families.expressing(config)
+    assert attributes["problem_type"] == "multi_label_classification"
+    assert attributes["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+    names = {n.removeprefix(found.table.base) for b in families.bindings(found, config) for n in b.written}
+    values = found.attributes.values({**attributes, "model_type": found.model_type})
+    assert config_map.differences(config, found.from_hf(values, frozenset(names))) == []
+
+
 @pytest.mark.nightly
 def test_every_preset_can_be_exported():
     for family in FAMILIES:
