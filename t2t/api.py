@@ -21,7 +21,9 @@ from t2t import config as config_lib
 from t2t import types
 from t2t.decode import decoding as decoding_lib
 from t2t.decode import generate as generate_lib
+from t2t.decode import refusal
 from t2t.decode import score as score_lib
+from t2t.errors import UsageError
 from t2t.families import preset, presets
 from t2t.models.base import Network, Output, count_parameters
 from t2t.models.decoder import DecoderConfig
@@ -120,6 +122,8 @@ class Model:
             on_batch: called with the number of texts done after each batch.
 
         Raises:
+            UsageError: a `start` that is no special token of the vocabulary.
+            TextError: a text that the model has no room for, or the device no memory.
             ValueError: for a model that does not generate or has no vocabulary, and settings that cannot be.
         """
         texts = _as_texts(texts)
@@ -165,6 +169,7 @@ class Model:
             on_batch: called with the number of texts done after each batch.
 
         Raises:
+            TextError: a text that the model has no room for, or the device no memory.
             ValueError: for an encoder, single texts given to an encoder-decoder, or a model without a vocabulary.
         """
         if isinstance(texts, str):
@@ -243,16 +248,17 @@ class Model:
             return self.start_id
         starts = [self._frame.start_id(target[-1], usual=self.start_id) for target in targets]
         if None in starts:
-            raise ValueError(
-                f"target {starts.index(None)} does not end with the code of its language, with which this model's "
-                'decoder starts: write it behind every target, such as "Salut. ro_RO"'
+            raise refusal.TextError(
+                starts.index(None),
+                "has a target that does not end with the code of its language, with which this model's decoder starts: "
+                'write it behind every target, such as "Salut. ro_RO"',
             )
         return starts
 
     def _start(self, name: str | None) -> int | None:
         """The id of the special token that the decoder shall start with; None = the model's own."""
         if name is None and self.start_id is None and self._frame.language_ids:
-            raise ValueError(
+            raise UsageError(
                 'this model\'s decoder starts with the code of the language to write: give start="ro_RO" '
                 "(t2t generate --start ro_RO)"
             )
@@ -262,7 +268,7 @@ class Model:
         named = {pieces[token].removeprefix("▁"): token for token in self._vocabulary().special_ids}
         if name not in named:
             shown = ", ".join(sorted(named)[:50])
-            raise ValueError(f"start={name!r} is no special token of the vocabulary; possible are {shown}")
+            raise UsageError(f"start={name!r} is no special token of the vocabulary; possible are {shown}")
         return named[name]
 
     def _inputs(self, texts: Sequence[str]) -> list[list[int]]:

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from t2t import cli, config
+from t2t.commands import arguments
 from t2t.errors import UsageError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -98,6 +99,14 @@ def test_settings_reach_every_part_of_the_experiment(here, capsys):
     assert experiment.evaluate.tasks == ("x", "y")
 
 
+def test_settings_are_printed_apart_from_their_values(here, capsys):
+    arguments.print_settings(printed_config(capsys))
+    lines = capsys.readouterr().out.splitlines()
+    width = max(len(line.partition("  ")[0]) for line in lines)
+    assert width > 52
+    assert all(line[width : width + 2] == "  " and line[width + 2] != " " for line in lines if line)
+
+
 def test_a_mixture_is_given_as_names_and_rates(here, capsys):
     assert printed_config(capsys, "--data.train", "a", "1.0", "b", "2").data.train == {"a": 1.0, "b": 2.0}
     assert printed_config(capsys, "--data.train", "a").data.train == "a"
@@ -168,6 +177,19 @@ def test_a_run_directory_is_its_own_config(here, capsys):
     assert cli.main(["train", "runs/small", "--print-config", "--train.steps", "20"]) == 0
     longer = config.from_json(json.loads(capsys.readouterr().out))
     assert config.difference(experiment, longer) == ("train.steps: 10 -> 20",)
+
+
+def test_a_folder_hides_no_config(here, capsys):
+    (here / "small").mkdir()  # the texts it learns from, say
+    assert printed_config(capsys).name == "small"
+    (here / "other").mkdir()
+    assert cli.main(["train", "other"]) == 2
+    assert "other is no run directory: it has no config.json" in capsys.readouterr().err
+
+
+def test_a_run_that_must_come_first_is_named(here, capsys):
+    assert cli.main(["train", "small", "--init", "runs/small"]) == 2
+    assert "init is runs/small, and there is no such run: train it first (t2t train small)" in capsys.readouterr().err
 
 
 def test_a_model_directory_is_no_run(here, capsys):

@@ -5,7 +5,8 @@ import dataclasses
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import tyro
@@ -57,7 +58,8 @@ def find_experiment(argument: str) -> Source:
         UsageError: Where there is neither, or the config cannot be built.
     """
     path = pathlib.Path(argument)
-    if path.is_dir():
+    # A folder may have the name of a config: one of texts beside configs/books.py is no run.
+    if (path / "config.json").exists() or (path.is_dir() and not finding.has_config(argument)):
         return _read_run(path)
     experiment, description, recipe = finding.load_config(argument)
     return Source(experiment=experiment, description=description, recipe=recipe)
@@ -139,15 +141,38 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 def check_output(directory: pathlib.Path, *, overwrite: bool) -> None:
-    """Refuses to write into a directory that holds something, unless told to.
+    """Refuses to write into a directory that holds something, unless told to, or that cannot be written.
 
     Raises:
-        UsageError: it does, or is a file.
+        UsageError: it does, is a file, or cannot be written.
     """
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file; give a directory to write")
+    check_writable(directory, instead="give another directory")
     if directory.is_dir() and any(directory.iterdir()) and not overwrite:
         raise UsageError(f"{directory} is there already; --overwrite replaces its files")
+
+
+def check_writable(directory: pathlib.Path, *, instead: str) -> None:
+    """Makes the directory and a file in it and takes both away again, before the work whose results it shall hold.
+
+    Permissions do not tell whether that works: root has them all, and a disk may be there for reading.
+
+    Raises:
+        UsageError: it does not; `instead` says what to do.
+    """
+    made: list[pathlib.Path] = []
+    try:
+        made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".t2t-"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be written ({error.strerror or error}): {instead}") from error
+    finally:
+        for folder in made:  # the innermost first
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def list_files(directory: pathlib.Path) -> None:
@@ -158,9 +183,15 @@ def list_files(directory: pathlib.Path) -> None:
 
 def print_settings(experiment: Experiment) -> None:
     """Print every setting with its value, one a line."""
-    for path, value in config_lib.flatten(experiment).items():
-        print(f"{path or 'config':<52}{value}")
+    print_columns(config_lib.flatten(experiment))
     print(flush=True)
+
+
+def print_columns(values: Mapping[str, Any]) -> None:
+    """Print names, the empty one as config, with their values behind them, one a line."""
+    width = max(map(len, values), default=0) + 2
+    for name, value in values.items():
+        print(f"{name or 'config':<{width}}{value}")
 
 
 def print_config(experiment: Experiment) -> None:

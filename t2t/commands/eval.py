@@ -1,7 +1,6 @@
 """`t2t eval RUN_OR_CONFIG`: loss, perplexity and each task's own metrics on held-out examples."""
 
 import dataclasses
-import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -10,6 +9,7 @@ import tyro
 
 from t2t import finding
 from t2t.commands import arguments as arguments_lib
+from t2t.commands import metrics as metrics_lib
 from t2t.commands.arguments import Source
 from t2t.config import Experiment
 from t2t.errors import UsageError
@@ -65,6 +65,9 @@ def run(arguments: Sequence[str]) -> int:
     from t2t.train import processes
 
     processes.join(options.distributed)
+    directory = _find_output(source, options)
+    if directory is not None and processes.is_first() and not options.dry_run:
+        arguments_lib.check_writable(directory, instead="give --output DIR, a directory that you may write")
     opened, vocabulary = _open(experiment, source, options)
     if options.dry_run:
         from t2t.train import preview
@@ -74,9 +77,9 @@ def run(arguments: Sequence[str]) -> int:
         for line in preview.evaluation(experiment, opened, vocabulary, names=names, split=options.split):
             print(line, flush=True)
         return 0
-    results, baselines = _evaluate(experiment, source, options, opened=opened, vocabulary=vocabulary)
+    evaluated = _evaluate(experiment, options, directory, opened=opened, vocabulary=vocabulary)
     if processes.is_first():
-        _print(results, baselines)
+        _print(evaluated)
     return 0
 
 
@@ -89,9 +92,19 @@ def _open(experiment: Experiment, source: Source, options: Options) -> tuple[Any
     return opened, beginning.choose_vocabulary(experiment, opened, kept=kept)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Evaluated:
+    """Of one task: its metrics, what a predictor that has learned nothing reaches, whether texts were generated."""
+
+    metrics: Mapping[str, float | None]
+    baseline: Mapping[str, float]
+    has_texts: bool
+
+
 def _evaluate(
-    experiment: Experiment, source: Source, options: Options, *, opened: Any, vocabulary: Any
-) -> tuple[Mapping[str, Mapping[str, float | None]], Mapping[str, Mapping[str, float] | None]]:
+    experiment: Experiment, options: Options, directory: pathlib.Path | None, *, opened: Any, vocabulary: Any
+) -> Mapping[str, _Evaluated]:
+    from t2t.models.encoder import EncoderConfig
     from t2t.train import build, evaluate, initialize, tasks
 
     pieces = build.build(experiment, vocabulary)
@@ -102,8 +115,16 @@ def _evaluate(
     params = initialize.load_params(opened, pieces)
     with arguments_lib.status() as say:
         evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
-        results = evaluator(params, _step_of(opened.path), directory=_find_output(source, options))
-    return results, {name: evaluate.baseline(experiment, name, options.split) for name in results}
+        results = evaluator(params, _step_of(opened.path), directory=directory)
+    generates = not isinstance(experiment.model, EncoderConfig)
+    return {
+        name: _Evaluated(
+            metrics=metrics,
+            baseline=evaluate.baseline(experiment, name, options.split) or {},
+            has_texts=generates and bool(wanted[name].predict_metric_fns),
+        )
+        for name, metrics in results.items()
+    }
 
 
 def _find_parameters(experiment: Experiment, source: Source, options: Options) -> pathlib.Path:
@@ -136,11 +157,9 @@ def _step_of(path: pathlib.Path) -> int:
     return int(path.name) if path.name.isdecimal() else 0
 
 
-def _print(results: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, Any]) -> None:
-    for task, values in results.items():
-        baseline = baselines[task] or {}
-        print(f"{task} ({values['examples']:,.0f} examples)")
-        for name, value in values.items():
-            if name != "examples":
-                beside = f"    baseline {baseline[name]:.4g}" if name in baseline else ""
-                print(f"  {name:<20}{math.nan if value is None else value:>10.4g}{beside}")
+def _print(evaluated: Mapping[str, _Evaluated]) -> None:
+    for task, one in evaluated.items():
+        print(f"{task} ({one.metrics['examples']:,.0f} examples)")
+        for name, shown, value in metrics_lib.shown(one.metrics, baseline=one.baseline, has_texts=one.has_texts):
+            beside = f"    baseline {one.baseline[name]:.4g}" if name in one.baseline else ""
+            print(f"  {shown:<20}{value:>10.4g}{beside}")

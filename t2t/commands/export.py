@@ -33,21 +33,21 @@ def run(arguments: Sequence[str]) -> int:
     """Load the model and write it."""
     options = arguments_lib.parse(Export, arguments, command="export")
     output = pathlib.Path(options.output)
-    arguments_lib.check_output(output, overwrite=options.overwrite)
     from t2t import opening
-    from t2t.hf import export
+    from t2t.hf import export, verify
 
+    # Everything that can be refused, before the model is opened: first what no option would change.
     try:
-        export.check_directory(output)  # before the model is opened
+        export.check_directory(output)
     except ValueError as error:
         raise UsageError(str(error)) from error
-
+    arguments_lib.check_output(output, overwrite=options.overwrite)
+    if options.verify:
+        verify.check_installed()
     model = opening.open_lazily(options.model)
     model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)
     arguments_lib.list_files(output)
     if options.verify:
-        from t2t.hf import verify
-
         for line in verify.verify(output, config=model.config, params=model.params, vocabulary=model.vocabulary):
             print(line)
     return 0

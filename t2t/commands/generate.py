@@ -63,7 +63,9 @@ def run(arguments: Sequence[str]) -> int:
         model = t2t.load(options.model)
         batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
         for number, batch in enumerate(batches):
-            generated = model.generate(batch, seed=_seed_of(number, seed=options.seed), start=options.start, **how)
+            seed = _seed_of(number, seed=options.seed)
+            with lines_lib.naming(options.input, first=1 + number * options.batch_size):
+                generated = model.generate(batch, seed=seed, start=options.start, **how)
             for text, output in zip(batch, generated, strict=True):
                 write({"input": text, "output": output})
     return 0

@@ -28,9 +28,9 @@ class Import:
     vocabulary: str | None = None
     """Files of the vocabulary, where the directory holds none: sentencepiece.model of T5's original checkpoints."""
     drop: tuple[str, ...] = ()
-    """Patterns of tensors to leave out, such as 'score.*'."""
+    """Patterns of tensors without a place in the model, to leave out, such as 'score.*'."""
     fresh: tuple[str, ...] = ()
-    """Patterns of parameters to initialise instead of reading, such as 'head/*'."""
+    """Patterns of parameters that the files lack, to initialise, such as 'head/*'."""
     ignore_attributes: tuple[str, ...] = ()
     """Attributes of config.json known to be without effect."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO, TypeVar, cast
 
+from t2t.commands import arguments as arguments_lib
+from t2t.decode.refusal import TextError
 from t2t.errors import UsageError
 
 Item = TypeVar("Item")
@@ -23,7 +25,7 @@ def read_texts(path: str, *, field: str = "text") -> list[str]:
     """
     if path != "-" and not pathlib.Path(path).is_file():
         raise UsageError(f"there is no file {path} to read")
-    name = "standard input" if path == "-" else path
+    name = _name(path)
     try:
         with _open(path) as stream:
             # Lines end at line ends alone: str.splitlines would also cut at U+2028 and its like, which texts hold.
@@ -39,14 +41,39 @@ def read_texts(path: str, *, field: str = "text") -> list[str]:
     return [_column(line, field=field, place=f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+@contextlib.contextmanager
+def naming(path: str, *, first: int) -> Iterator[None]:
+    """Says in which line a text stands that a model cannot use.
+
+    Args:
+        path: of the input.
+        first: number of the line of the first text that the model is given.
+
+    Raises:
+        ValueError: in place of the model's own.
+    """
+    try:
+        yield
+    except TextError as error:
+        raise ValueError(f"{_name(path)}:{first + error.index} {error.problem}") from error
+
+
 def _column(line: str, *, field: str, place: str) -> str:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise UsageError(f"{place} is no JSON: {error}") from error
-    if not isinstance(row, dict) or not isinstance(row.get(field), str):
+    if not isinstance(row, dict) or field not in row:
         columns = ", ".join(row) if isinstance(row, dict) else "no columns"
         raise UsageError(f"{place} has no text in column {field}; it has {columns} (--field chooses)")
+    if not isinstance(row[field], str):
+        value = json.dumps(row[field], ensure_ascii=False)
+        shown = value if len(value) <= 60 else f"{value[:59]}…"
+        raise UsageError(f"{place} holds {shown} in column {field}, which is no text: put it in quotes")
     return _checked(row[field], place=place)
 
 
@@ -92,6 +119,8 @@ def writer(path: str, *, source: str = "-") -> Iterator[Callable[[dict[str, Any]
     file = pathlib.Path(path)
     if file.exists() and source != "-" and file.samefile(source):
         raise UsageError(f"--output {path} is the file that --input names: it would be lost")
+    if not file.parent.exists():
+        arguments_lib.check_writable(file.parent, instead="give another --output")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = file.open("a", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from t2t.commands import arguments as arguments_lib
+from t2t.commands import metrics as metrics_lib
 from t2t.errors import UsageError
 
 
@@ -49,14 +49,13 @@ def run(arguments: Sequence[str]) -> int:
         print()
         _print(("task", "split", "examples", "metric", "result", "baseline"), rows)
     print()
-    for path in runs:
-        for name, purpose in _files(path):
-            print(f"{name:<48}{purpose}")
+    arguments_lib.print_columns(dict(row for path in runs for row in _files(path)))
     return 0
 
 
 def read_results(run: pathlib.Path) -> Iterator[Result]:
     """The metrics of the newest evaluation of every task and split; losses for tasks that have no other."""
+    own = _own_files(run)
     for directory in sorted([*run.glob("eval/*"), *run.glob("eval_*/*")]):
         steps = sorted(int(file.stem) for file in directory.glob("*.json") if file.stem.isdecimal())
         if not steps:
@@ -64,27 +63,46 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         content = _read_result(directory / f"{steps[-1]}.json")
         metrics: Mapping[str, float | None] = content["metrics"]
         baseline: Mapping[str, float] = content["baseline"] or {}
-        compared = [name for name in metrics if name in baseline]
-        for name in compared or [name for name in metrics if name not in ("examples", "loss")]:
-            yield Result(
-                task=content["task"],
-                split=content["split"],
-                step=content["step"],
-                metric=name,
-                value=math.nan if metrics[name] is None else metrics[name],
-                baseline=baseline.get(name),
-                examples=int(metrics.get("examples", 0)),
-            )
+        has_texts = (directory / "predictions.jsonl").exists()
+        compared = {name for name in metrics if name in baseline} or set(metrics) - {"loss"}
+        for name, shown, value in metrics_lib.shown(metrics, baseline=baseline, has_texts=has_texts):
+            if name in compared:
+                yield Result(
+                    task=_on_own_files(content["task"], content["split"], own),
+                    split=content["split"],
+                    step=content["step"],
+                    metric=shown,
+                    value=value,
+                    baseline=baseline.get(name),
+                    examples=int(metrics.get("examples") or 0),
+                )
+
+
+def _own_files(run: pathlib.Path) -> Mapping[str, str]:
+    """The task that reads files of the user, by the splits that they hold."""
+    file = run / "config.json"
+    content = _read_json(file, advice="restore it") if file.is_file() else None
+    data = content["experiment"]["data"] if isinstance(content, dict) and "experiment" in content else {}
+    files = {"train": data.get("files"), "validation": data.get("eval_files")}
+    return {split: data["train"] for split, given in files.items() if given}
+
+
+def _on_own_files(task: str, split: str, own: Mapping[str, str]) -> str:
+    return f"{task} on own files" if own.get(split) == task else task
 
 
 def _read_result(file: pathlib.Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{file} is not JSON ({error}); delete it and evaluate again with t2t eval") from error
+    content = _read_json(file, advice="delete it and evaluate again with t2t eval")
     if not isinstance(content, dict) or not {"task", "split", "step", "metrics", "baseline"} <= set(content):
         raise UsageError(f"{file} is not what t2t eval writes; delete it and evaluate again")
     return content
+
+
+def _read_json(file: pathlib.Path, *, advice: str) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON ({error}); {advice}") from error
 
 
 def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
@@ -94,7 +112,8 @@ def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
     if not log:
         return (str(run), "0", "", "", "")
     first, last = log[0], log[-1]
-    return (str(run), f"{last['step']:,}", f"{first['loss']:.3f}", f"{last['loss']:.3f}", str(last["task"]))
+    learned = _on_own_files(str(last["task"]), "train", _own_files(run))
+    return (str(run), f"{last['step']:,}", f"{first['loss']:.3f}", f"{last['loss']:.3f}", learned)
 
 
 def _result_row(result: Result) -> tuple[str, ...]:

@@ -50,9 +50,10 @@ def run(arguments: Sequence[str]) -> int:
                 "write INPUT, a tab, TARGET"
             )
         both = list(zip(texts, pairs, strict=True))
-        for batch in lines_lib.batches(both, size=options.batch_size, label="scoring"):
+        for number, batch in enumerate(lines_lib.batches(both, size=options.batch_size, label="scoring")):
             items = [pair for _, pair in batch]
-            scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
+            with lines_lib.naming(options.input, first=1 + number * options.batch_size):
+                scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
             for (text, _), score in zip(batch, scores, strict=True):
                 write({"input": text, "score": float(score)})
     return 0

@@ -34,15 +34,16 @@ class Tasks:
 def run(arguments: Sequence[str]) -> int:
     """List the tasks, or show one."""
     options = arguments_lib.parse(Tasks, arguments, command="tasks")
-    from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
-
     finding.extend_path()
     modules = options.modules or finding.task_modules()
     finding.check_modules(modules)
-    from t2t.data import examples as examples_lib
-    from t2t.train import tasks as tasks_lib
+    vocabulary = _vocabulary(options.vocabulary)
+    with arguments_lib.status() as say:
+        say("importing TensorFlow and the tasks")
+        from t2t.data import examples as examples_lib  # which keeps TensorFlow quiet and off accelerators
+        from t2t.train import tasks as tasks_lib
 
-    tasks_lib.import_modules(modules)
+        tasks_lib.import_modules(modules)
     if options.name is None:
         _list_all()
         return 0
@@ -50,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         provider = examples_lib.get_provider(options.name)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _show(provider, options)
+    _show(provider, options, vocabulary)
     return 0
 
 
@@ -77,18 +78,13 @@ def _objective(task: Any) -> str:
     return "text to text" if corruption is None else type(corruption).__name__
 
 
-def _show(provider: Any, options: Tasks) -> None:
-    from t2t.data import examples as examples_lib
+def _show(provider: Any, options: Tasks, vocabulary: Any) -> None:
     from t2t.data import mixtures
-    from t2t.vocabulary import ByteVocabulary, Vocabulary
 
-    vocabulary = Vocabulary.load(options.vocabulary) if options.vocabulary else ByteVocabulary(mask=True)
     for task in mixtures.leaf_tasks(provider):
         if options.split not in task.splits:
             raise UsageError(f"{task.name} has no split {options.split}; it has {', '.join(task.splits)}")
-        read = examples_lib.load_examples(
-            task, options.split, vocabulary=vocabulary, lengths=options.lengths, seed=options.seed
-        )
+        read = _read(task, options, vocabulary)
         print(f"{task.name}: {_objective(task)}, {len(read):,} examples in {options.split}")
         for index in range(min(options.examples, len(read))):
             for name, line in _lines(read.example(index, epoch=0), vocabulary):
@@ -96,9 +92,38 @@ def _show(provider: Any, options: Tasks) -> None:
             print()
 
 
+def _read(task: Any, options: Tasks, vocabulary: Any) -> Any:
+    from t2t.data import examples as examples_lib
+
+    with arguments_lib.status() as say:
+        say(f"reading {task.name}")
+        return examples_lib.load_examples(
+            task,
+            options.split,
+            vocabulary=vocabulary,
+            lengths=options.lengths,
+            seed=options.seed,
+            progress=lambda name, count: say(f"reading {name}: {count:,} examples"),
+        )
+
+
+def _vocabulary(path: str | None) -> Any:
+    from t2t.vocabulary import ByteVocabulary, Vocabulary
+
+    if path is None:
+        return ByteVocabulary(mask=True)
+    try:
+        return Vocabulary.load(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--vocabulary: {error}") from error
+
+
 def _lines(example: Mapping[str, Any], vocabulary: Any) -> Iterator[tuple[str, str]]:
+    from t2t.vocabulary import ByteVocabulary
+
+    unit = "bytes" if isinstance(vocabulary, ByteVocabulary) else "tokens"
     for name, values in example.items():
         if name == "weights":
             yield name, f"{int(values.sum())} of {len(values)} positions count"
         elif getattr(values, "ndim", 0) == 1:
-            yield name, f"{vocabulary.decode(values)!r} ({len(values)} tokens)"
+            yield name, f"{vocabulary.decode(values)!r} ({len(values)} {unit})"

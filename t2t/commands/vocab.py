@@ -66,6 +66,8 @@ class VocabTrain:
     """Byte BPE: read the first word of a text as after a space."""
     max_lines: int = 2_000_000
     """Lines that are read at most, from the first."""
+    overwrite: bool = False
+    """Replace a vocabulary that is in the directory already."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -85,7 +87,7 @@ def _train(options: VocabTrain) -> int:
         raise UsageError(f"--max-lines is {options.max_lines}; it must be positive")
     settings = _settings(options)
     output = pathlib.Path(options.output)
-    _check_output(output)
+    _check_output(output, overwrite=options.overwrite)
     try:
         lines = _read(options)
         print(f"training a vocabulary of {options.size:,} ids on {len(lines):,} lines", flush=True)
@@ -93,6 +95,8 @@ def _train(options: VocabTrain) -> int:
         trained = _trainer(options.kind)(lines, size=options.size, **settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    for name in FILES:  # an earlier vocabulary may have been of another kind
+        (output / name).unlink(missing_ok=True)
     trained.save(output)
     sample = lines[:10_000]
     ids = sum(map(len, trained.encode_batch(sample)))
@@ -103,13 +107,14 @@ def _train(options: VocabTrain) -> int:
     return 0
 
 
-def _check_output(output: pathlib.Path) -> None:
+def _check_output(output: pathlib.Path, *, overwrite: bool) -> None:
     """Only a new or empty directory, or one of a vocabulary alone: a run or model would be read with the new one."""
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; --output names a directory")
     others = [] if not output.exists() else sorted({path.name for path in output.iterdir()} - set(FILES))
     if others:
         raise UsageError(f"{output} holds {', '.join(others[:3])}, no vocabulary alone: give another --output")
+    arguments_lib.check_output(output, overwrite=overwrite)
 
 
 def _settings(options: VocabTrain) -> dict[str, Any]:

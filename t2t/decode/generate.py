@@ -17,6 +17,7 @@ from jaxtyping import Float, Int, Key
 from t2t.decode import beam
 from t2t.decode import prompts as prompt_batches
 from t2t.decode.decoding import Decoding, allowed_tokens
+from t2t.decode.refusal import TextError
 from t2t.functional import sampling
 from t2t.functional.attention import MASKED_SCORE
 from t2t.models.base import Network
@@ -115,8 +116,9 @@ def generate(
         on_batch: called with the number of prompts done after each batch.
 
     Raises:
-        ValueError: for a model without a decoder, an empty prompt of a decoder without start token, or a prompt that
-            with `max_tokens` is longer than the model's position table.
+        TextError: for an empty prompt of a decoder without start token, one that with `max_tokens` is longer than the
+            model's position table, and one for which the device has no memory.
+        ValueError: for a model without a decoder.
     """
     _check_prompts(network, prompts, decoding, start_id)
     extra = 0 if isinstance(network.config, EncoderDecoderConfig) or start_id is None else 1
@@ -130,16 +132,18 @@ def generate(
             network,
             [prompts[i] for i in indices],
             start_id=start_id if start_id is None or isinstance(start_id, int) else [start_id[i] for i in indices],
-            rows_in_all=min(batch_size, _next_power_of_two(len(indices))),
+            rows_in_all=prompt_batches.num_rows(len(indices), batch_size=batch_size),
             length=length,
         )
-        if decoding.beams > 1:
-            tokens = beam.beam_search(network, params, batch, decoding=decoding).tokens[:, 0]
-        else:
-            tokens = generate_tokens(
-                network, params, batch, decoding=decoding, key=jax.random.fold_in(key, number)
-            ).tokens
-        for index, row in zip(indices, np.asarray(tokens), strict=False):
+        with prompt_batches.memory_for(indices, lengths, ways=["lower max_tokens (--max-tokens)"]):
+            if decoding.beams > 1:
+                tokens = beam.beam_search(network, params, batch, decoding=decoding).tokens[:, 0]
+            else:
+                tokens = generate_tokens(
+                    network, params, batch, decoding=decoding, key=jax.random.fold_in(key, number)
+                ).tokens
+            rows = np.asarray(tokens)
+        for index, row in zip(indices, rows, strict=False):
             results[index] = _until_end(row.tolist(), decoding)
         done += len(indices)
         on_batch(done)
@@ -150,10 +154,6 @@ def _until_end(row: list[int], decoding: Decoding) -> list[int]:
     if decoding.eos_id is None or decoding.eos_id not in row:
         return row
     return row[: row.index(decoding.eos_id)]
-
-
-def _next_power_of_two(number: int) -> int:
-    return 1 << (number - 1).bit_length()
 
 
 def _room_for_prompts(network: Network, decoding: Decoding) -> int | None:
@@ -183,10 +183,10 @@ def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int 
     extra = 0 if isinstance(network.config, EncoderDecoderConfig) or start_id is None else 1
     for number, prompt in enumerate(prompts):
         if not prompt and (isinstance(network.config, EncoderDecoderConfig) or start_id is None):
-            raise ValueError(f"prompt {number} is empty: give at least one token")
+            raise TextError(number, "is empty: give at least one token")
         if room is not None and len(prompt) + extra > room:
-            raise ValueError(
-                f"prompt {number} has {len(prompt)} tokens; the model's {network.config.embed.position.max_positions} "
-                f"positions leave room for {room} beside max_tokens={decoding.max_tokens}: shorten the prompt or "
-                f"lower max_tokens"
+            raise TextError(
+                number,
+                f"has {len(prompt)} tokens; the model's {network.config.embed.position.max_positions} positions leave "
+                f"room for {room} beside max_tokens={decoding.max_tokens}: shorten it or lower max_tokens",
             )

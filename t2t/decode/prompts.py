@@ -1,9 +1,12 @@
 """Prompts of uneven length as batches of few static shapes, so that compiled programs are reused."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
+import jax
 import numpy as np
 
+from t2t.decode.refusal import TextError
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 
@@ -40,6 +43,43 @@ def batches(lengths: Sequence[int], *, batch_size: int, limit: int | None = None
     for padded, indices in by_bucket.items():
         for start in range(0, len(indices), batch_size):
             yield indices[start : start + batch_size], padded
+
+
+def num_rows(number: int, *, batch_size: int) -> int:
+    """The rows of a batch of so many texts: the next power of two, at most `batch_size`.
+
+    Example:
+        >>> num_rows(1, batch_size=64), num_rows(5, batch_size=64), num_rows(5, batch_size=6)
+        (1, 8, 6)
+    """
+    return min(batch_size, 1 << (number - 1).bit_length())
+
+
+@contextlib.contextmanager
+def memory_for(indices: Sequence[int], lengths: Sequence[int], *, ways: Sequence[str] = ()) -> Iterator[None]:
+    """Where the device has no memory for a batch, says for which text that is.
+
+    Args:
+        indices: the texts of the batch.
+        lengths: tokens of all texts.
+        ways: what else than a shorter text or a smaller batch would help.
+
+    Raises:
+        TextError: for the longest text of the batch.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        longest = max(indices, key=lambda index: lengths[index])
+        together = f" in a batch of {len(indices):,} texts" if len(indices) > 1 else ""
+        smaller = ["give a smaller batch size (--batch-size)"] if len(indices) > 1 else []
+        raise TextError(
+            longest,
+            f"has {lengths[longest]:,} tokens, for which the device has no memory{together}: "
+            + ", or ".join(["shorten it", *ways, *smaller]),
+        ) from error
 
 
 def pad(rows: Sequence[Sequence[int]], *, rows_in_all: int, length: int, side: str) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from t2t.decode import prompts as prompt_batches
+from t2t.decode.refusal import TextError
 from t2t.models.base import Network
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -56,7 +57,9 @@ def score(
         on_batch: called with the number of texts done after each batch.
 
     Raises:
-        ValueError: for an encoder, an unknown reduction, or a text longer than the model's position table.
+        TextError: for a text without a token to score, one longer than the model's position table, and one for which
+            the device has no memory.
+        ValueError: for an encoder, or an unknown reduction.
     """
     if isinstance(network.config, EncoderConfig):
         raise ValueError("an encoder gives no probability to a text from left to right: score needs a decoder")
@@ -73,19 +76,21 @@ def score(
     starts = start_id if isinstance(start_id, Sequence) else [start_id] * len(pairs)
     rows = [_row(inputs, targets, start, both_sides) for (inputs, targets), start in zip(pairs, starts, strict=True)]
     limit = network.config.embed.position and network.config.embed.position.max_positions
+    lengths = [max(len(row["read"]), len(row["inputs"])) for row in rows]
     for number, row in enumerate(rows):
         if not any(row["weights"]):
-            raise ValueError(f"text {number} has no token to score: give at least {1 if start_id is not None else 2}")
-        longest = max(len(row["read"]), len(row["inputs"]))
-        if limit is not None and longest > limit:
-            raise ValueError(f"text {number} has {longest} tokens, the model {limit} positions: shorten it")
+            raise TextError(number, f"has no token to score: give at least {1 if start_id is not None else 2}")
+        if limit is not None and lengths[number] > limit:
+            raise TextError(number, f"has {lengths[number]} tokens, the model {limit} positions: shorten it")
     scores = np.zeros(len(rows), np.float64)
     done = 0
     for indices, length in prompt_batches.batches(
         [len(row["read"]) for row in rows], batch_size=batch_size, limit=limit
     ):
-        batch = _batch([rows[i] for i in indices], network, rows_in_all=batch_size, length=length, limit=limit)
-        by_token = np.asarray(score_tokens(network, params, batch), np.float64)[: len(indices)]
+        rows_in_all = prompt_batches.num_rows(len(indices), batch_size=batch_size)
+        batch = _batch([rows[i] for i in indices], network, rows_in_all=rows_in_all, length=length, limit=limit)
+        with prompt_batches.memory_for(indices, lengths):
+            by_token = np.asarray(score_tokens(network, params, batch), np.float64)[: len(indices)]
         scores[indices] = by_token.sum(axis=1)
         if reduction == "mean":
             scores[indices] /= [sum(rows[i]["weights"]) for i in indices]

@@ -156,7 +156,7 @@ ATTRIBUTES = config_map.Attributes(
         # Versions of transformers from 5 on read the first, older ones the other two.
         "rope_parameters": None,
         "rotary_pct": 0.25,
-        "rotary_emb_base": 10_000,
+        "rotary_emb_base": 10_000.0,
         "use_parallel_residual": True,
         "attention_bias": True,
         "hidden_dropout": 0.0,

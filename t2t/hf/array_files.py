@@ -12,6 +12,7 @@ Reference: `t5x/checkpoints.py`, `orbax.checkpoint`, `tf.train.load_checkpoint`.
 import dataclasses
 import glob
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 import tensorstore
 from flax import serialization
+
+from t2t import quiet
 
 MSGPACK = "checkpoint"
 """T5X's file. TensorFlow's of the same name is text that says which checkpoint is the last."""
@@ -122,8 +125,9 @@ def _open_tensorflow(file: Path) -> dict[str, Any]:
     found = _indices(file.parent)
     if len(found) > 1:
         raise ValueError(f"the directory holds {len(found)} checkpoints; leave the files of one, such as {file.stem}.*")
-    import tensorflow as tf
-
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with quiet.standard_error():
+        import tensorflow as tf
     try:
         reader = tf.train.load_checkpoint(str(file.with_suffix("")))
     except (tf.errors.OpError, RuntimeError) as error:

@@ -5,6 +5,7 @@ whose value asks for something the family does not do. What is left out is left 
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,31 @@ FIXED: Mapping[str, tuple[Any, ...]] = {
 }
 """Attributes of any config.json that must have one of these values where they are given."""
 
+NULLABLE = frozenset({"classifier_dropout", "classifier_dropout_prob", "local_rope_theta", "mem_len", "pad_token_id"})
+"""Attributes that may be null, though transformers' own value is not."""
+
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "architectures": (list,),
+    "dense_act_fn": (str,),
+    "id2label": (dict,),
+    "is_gated_act": (bool,),
+    "layer_types": (list,),
+    "pos_att_type": (list, str),
+    "problem_type": (str,),
+    "rope_parameters": (dict,),
+    "scale_decoder_outputs": (bool,),
+}
+"""Types of attributes whose value in transformers is null; the others of these are integers."""
+
+_NAMES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+
 
 class InexpressibleError(ValueError):
     """A config that a Hugging Face class cannot express, and why."""
@@ -54,6 +80,22 @@ class Attributes:
         default_factory=dict
     )  # name -> values that may stand there
     ignored: frozenset[str] = frozenset()
+
+    def misfits(self, config_json: Mapping[str, Any]) -> list[str]:
+        """What the attributes hold that they cannot: each one with its value and what is expected.
+
+        Example:
+            >>> Attributes(read={"n_layer": 12, "n_inner": None}).misfits({"n_layer": "6", "n_inner": None})
+            ['n_layer is "6"; it must be an integer']
+        """
+        found = []
+        for name, default in self.read.items():
+            kinds = KINDS.get(name, (int,)) if default is None else (type(default),)
+            null = default is None or name in NULLABLE
+            if name in config_json and not _fits(config_json[name], kinds, null=null):
+                expected = " or ".join([*(_NAMES[kind] for kind in kinds), *(["null"] if null else [])])
+                found.append(f"{name} is {json.dumps(config_json[name])}; it must be {expected}")
+        return found
 
     def values(self, config_json: Mapping[str, Any], *, ignore: Sequence[str] = ()) -> dict[str, Any]:
         """The attributes the family reads, completed by transformers' defaults.
@@ -90,6 +132,16 @@ class Attributes:
                 )
             )
         return {name: config_json.get(name, default) for name, default in self.read.items()}
+
+
+def _fits(value: Any, kinds: tuple[type, ...], *, null: bool) -> bool:
+    if value is None:
+        return null
+    if isinstance(value, bool):
+        return bool in kinds
+    if isinstance(value, int):
+        return int in kinds or float in kinds or (bool in kinds and value in (0, 1))
+    return isinstance(value, kinds)
 
 
 ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}

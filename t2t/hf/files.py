@@ -92,20 +92,27 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
     text += b" " * (-len(text) % 8)
     partial = path.with_name(f"{path.name}.partial")
     checksums = {}
-    with open(partial, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for tensor in tensors:
-            content = _in_order(tensor, dtype).view(np.uint8).reshape(-1)
-            checksums[tensor.name] = zlib.crc32(content)
-            file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    with safetensors.safe_open(str(partial), framework="numpy") as written:
+    try:
+        with open(partial, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for tensor in tensors:
+                content = _in_order(tensor, dtype).view(np.uint8).reshape(-1)
+                checksums[tensor.name] = zlib.crc32(content)
+                file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _check(partial, tensors, checksums)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _check(path: Path, tensors: Sequence[Tensor], checksums: Mapping[str, int]) -> None:
+    with safetensors.safe_open(str(path), framework="numpy") as written:
         for tensor in tensors:
             read = written.get_tensor(tensor.name)
             if read.shape != tensor.shape or zlib.crc32(read.view(np.uint8).reshape(-1)) != checksums[tensor.name]:
                 raise OSError(f"{path}: {tensor.name} reads back otherwise than it was written; is the disk sound?")
-    partial.replace(path)
 
 
 def _in_order(tensor: Tensor, dtype: str) -> np.ndarray:

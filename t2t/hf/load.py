@@ -5,12 +5,13 @@ a parameter the files do not hold, unless the caller asks for another head or na
 """
 
 import dataclasses
+import difflib
 import fnmatch
 import functools
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from flax import traverse_util
 
 from t2t import families, heads
+from t2t.errors import UsageError
 from t2t.hf import config_map, files, original_t5, table, tensors, tokenizer
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
@@ -107,26 +109,32 @@ def open_directory(
         directory: holds config.json and model.safetensors, or another of the files that `t2t.hf.tensors` reads.
         head: the head the model shall have; None is the one of the files. With another head, tensors of the old one
           (and of a decoder that the new one does without) are left out and parameters of the new one are fresh.
-        drop: patterns of further tensors to leave out.
-        fresh: patterns of parameters to initialise instead of reading.
+        drop: patterns of further tensors without a place in the model, to leave out.
+        fresh: patterns of parameters that the files lack, to initialise.
         ignore_attributes: attributes of config.json known to be without effect.
 
     Raises:
-        FileNotFoundError: no config.json or no tensors.
+        UsageError: no config.json, or one that cannot be understood; patterns and attributes that name nothing there.
+        FileNotFoundError: no tensors.
         ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
           a tensor, shapes that differ: each one is listed.
     """
     directory = Path(directory)
     config_json = read_config(directory)
-    family = families.by_model_type(config_json.get("model_type"))
+    family = _family(directory, config_json, ignored=ignore_attributes)
     values = family.attributes.values(config_json, ignore=ignore_attributes)
     reader = tensors.TensorReader(directory)
     names = _canonical(family.table, reader)
     has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
-    config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
-    if head is not None:
-        config = family.with_head(config, head)
-    shapes = base.Network(config).shapes_by_path()
+    try:
+        config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
+        config = config if head is None else family.with_head(config, head)
+        shapes = base.Network(config).shapes_by_path()
+    except (TypeError, AttributeError, LookupError, ZeroDivisionError) as error:
+        raise UsageError(
+            f"{directory / 'config.json'} describes no {family.model_type} model ({type(error).__name__}: {error}); "
+            "compare its attributes with those of a published one"
+        ) from error
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
@@ -145,19 +153,53 @@ def open_directory(
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The parsed config.json of a directory, or what an original checkpoint of T5 says in its place."""
+    """The parsed config.json of a directory, or what an original checkpoint of T5 says in its place.
+
+    Raises:
+        UsageError: there is none, or it is not JSON.
+    """
     path = directory / "config.json"
-    if not path.exists():
-        if original_t5.holds(directory):
-            return original_t5.config(directory)
-        raise FileNotFoundError(f"{directory} is no Hugging Face directory: it has no config.json")
+    if path.exists():
+        return _read_object(path)
+    if original_t5.holds(directory):
+        return original_t5.config(directory)
+    if not directory.is_dir():
+        raise UsageError(f"there is no directory {directory}")
+    raise UsageError(f"{directory} is no Hugging Face directory: it has no config.json")
+
+
+def _read_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+        raise UsageError(f"{path} is not JSON: {error}; copy or download it again") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
+        raise UsageError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
     return content
+
+
+def _family(directory: Path, config_json: Mapping[str, Any], *, ignored: Sequence[str]) -> config_map.Family:
+    """The family of a config.json all of whose attributes are of the types they can be."""
+    path, model_type = directory / "config.json", config_json.get("model_type")
+    if not isinstance(model_type, str):
+        raise UsageError(f"{path}: model_type is {json.dumps(model_type)}; it must be a string, such as 't5'")
+    try:
+        family = families.by_model_type(model_type)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    if misfits := family.attributes.misfits(config_json):
+        raise UsageError(f"{path}: {'; '.join(misfits)}")
+    for name in ignored:
+        if name not in config_json:
+            raise UsageError(f"{path} has no attribute {name!r} to ignore; {_closest(name, config_json)}")
+    return family
+
+
+def _closest(pattern: str, names: Iterable[str]) -> str:
+    """What may have been meant by a pattern that matches none of the names."""
+    found = difflib.get_close_matches(pattern, list(names), n=3, cutoff=0.5)
+    shown = found or sorted(names)[:10]
+    return f"{'the closest are' if found else 'there are'} {', '.join(shown) or 'none'}"
 
 
 def start_id(directory: Path, config: Any) -> int | None:
@@ -171,11 +213,15 @@ def start_id(directory: Path, config: Any) -> int | None:
     if isinstance(config, DecoderConfig):
         return tokenizer.first_token(directory)
     generation = directory / "generation_config.json"
-    said = json.loads(generation.read_text(encoding="utf-8")) if generation.exists() else {}
+    said = _read_object(generation) if generation.exists() else {}
     config_json = read_config(directory)
     published = families.by_model_type(config_json["model_type"]).published_ids
     usual = 0 if published is None else published.get("decoder_start_token_id")
-    return {"decoder_start_token_id": usual, **config_json, **said}["decoder_start_token_id"]
+    token = {"decoder_start_token_id": usual, **config_json, **said}["decoder_start_token_id"]
+    if token is not None and (not isinstance(token, int) or isinstance(token, bool)):
+        name = generation.name if "decoder_start_token_id" in said else "config.json"
+        raise UsageError(f"{directory / name}: decoder_start_token_id is {json.dumps(token)}; it must be an integer")
+    return token
 
 
 def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, str]:
@@ -237,21 +283,20 @@ class _Accounts:
 
     def settle(self, *, drop: Sequence[str], fresh: Sequence[str], other_head: bool, where: str) -> None:
         """Apply what the caller asked to leave out and to initialise; raises for the rest."""
-
-        def asked(name: str, patterns: Sequence[str]) -> bool:
-            return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
+        lacking = [path for paths in self.missing.values() for path in paths]
+        _check_patterns(drop, self.unused, what="drop", means="tensor without a place in the model")
+        _check_patterns(fresh, lacking, what="fresh", means="parameter that the files lack")
         has_decoder = any(path.startswith("decoder/") for path in self._paths)
         unneeded = table.HEAD_PATHS if has_decoder else (*table.HEAD_PATHS, "decoder/", "decoder_embed/")
         self.dropped = {
             k
             for k in self.unused
-            if asked(k, drop) or (other_head and self._table.is_of(self._table.canonical(k), unneeded))
+            if _matches(k, drop) or (other_head and self._table.is_of(self._table.canonical(k), unneeded))
         }
         lacking = []
         for key, paths in self.missing.items():
             of_head = other_head and all(path.startswith(table.HEAD_PATHS) for path in paths)
-            self.fresh |= {path for path in paths if of_head or asked(path, fresh)}
+            self.fresh |= {path for path in paths if of_head or _matches(path, fresh)}
             lacking += [f"{path} ({key})" for path in paths if path not in self.fresh]
         unused = [key for key in self.unused if key not in self.dropped]
         problems = [
@@ -266,3 +311,13 @@ class _Accounts:
                 f"same, name in Python: t2t.hf.load.open_directory({where!r}, drop=[tensors], fresh=[parameters]), and "
                 "write what that gives to a new directory by t2t.hf.export.export."
             )
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _check_patterns(patterns: Sequence[str], names: Sequence[str], *, what: str, means: str) -> None:
+    for pattern in patterns:
+        if not any(_matches(name, [pattern]) for name in names):
+            raise UsageError(f"{what} {pattern!r} matches no {means}; {_closest(pattern, names)}")

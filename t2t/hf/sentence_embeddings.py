@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from t2t.errors import UsageError
 from t2t.models.encoder import EncoderConfig
 
 Pooling = Literal["mean", "first"]
@@ -19,17 +20,17 @@ def check(config: Any) -> None:
     """Refuses what has no sentence embeddings.
 
     Raises:
-        ValueError: the model is no encoder without a head.
+        UsageError: the model is no encoder without a head.
     """
     if not isinstance(config, EncoderConfig) or config.head is not None:
-        raise ValueError("sentence embeddings come from an encoder without a head: give its bare model")
+        raise UsageError("sentence embeddings come from an encoder without a head: give its bare model")
 
 
 def write(directory: Path, *, config: Any, pooling: Pooling) -> list[str]:
     """Adds the files to a directory that holds an exported encoder and its tokenizer; returns their names.
 
     Raises:
-        ValueError: the model is no encoder without a head.
+        UsageError: the model is no encoder without a head.
     """
     check(config)
     modes = {name: pooling == mode for mode, name in _MODES.items()}

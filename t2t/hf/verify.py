@@ -1,5 +1,6 @@
 """Whether an exported directory is what it should be, by transformers itself: keys, logits and token ids."""
 
+import importlib.util
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t.errors import UsageError
 from t2t.hf import files
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
@@ -33,20 +35,31 @@ class VerificationError(ValueError):
     """transformers reads something else from a directory than was written."""
 
 
+def check_installed() -> None:
+    """Looks for what opens the directory; imports nothing.
+
+    Raises:
+        UsageError: torch or transformers is not installed.
+    """
+    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"--verify opens the export with transformers, and {' and '.join(missing)} cannot be imported: "
+            f"pip install {' '.join(missing)}, or export without --verify"
+        )
+
+
 def verify(directory: Path, *, config: Any, params: Any, vocabulary: Vocabulary | None) -> Iterator[str]:
     """Opens the directory with transformers and compares; one line for each thing that is as it should be.
 
     Raises:
-        ImportError: torch or transformers is not installed.
+        UsageError: torch or transformers is not installed.
         VerificationError: keys that are missing, left over or of another shape; other logits; other token ids.
     """
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise ImportError(
-            f"{error.name} is not installed: pip install torch transformers, or export without --verify"
-        ) from error
+    check_installed()
+    import torch
+    import transformers
+
     architecture = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architectures"][0]
     where = f"transformers {transformers.__version__}"
     model, info = getattr(transformers, architecture).from_pretrained(

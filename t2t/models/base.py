@@ -1,6 +1,7 @@
 """The model as pure functions: `Network` wraps a linen module; parameters are a plain nested dict of arrays."""
 
 import dataclasses
+import functools
 import math
 from typing import Any, Protocol, runtime_checkable
 
@@ -103,8 +104,21 @@ class Network:
         return nn.unbox(self._boxed(key))
 
     def shapes(self) -> Params:
-        """Shape and dtype of every parameter; allocates nothing."""
-        return jax.eval_shape(self.init, jax.random.key(0))
+        """Shape and dtype of every parameter; allocates nothing.
+
+        Only one repetition of each stack's pattern is traced, outside the loop over the depth: the parameters of all of
+        them have one axis more. Models that differ in depth alone share the work.
+        """
+        found = {name: getattr(self.config, name, None) for name in ("stack", *SIDES)}
+        stacks = {name: part for name, part in found.items() if isinstance(part, stack.StackConfig)}
+        config = self.config
+        if stacks:
+            config = dataclasses.replace(config, **{name: _once(part) for name, part in stacks.items()})
+        shapes = _shapes_unrolled(dataclasses.replace(self, config=config))
+        for side in SIDES:
+            if side in shapes and stacks:
+                shapes = {**shapes, side: _stacked(shapes[side], stacks[side if side in stacks else "stack"])}
+        return jax.tree.map(lambda leaf: leaf, shapes)  # a copy, in the order of all trees
 
     def shapes_by_path(self) -> dict[str, tuple[int, ...]]:
         """Shape of every parameter by its path, such as `decoder/final_norm/scale`."""
@@ -191,8 +205,8 @@ class Network:
         """
         return self._apply_unrolled(unstacked, tokens, cache, method="extend")
 
-    def _boxed(self, key: Array) -> Params:
-        return self._module().init(key, self.config.example(), method="initialize")["params"]
+    def _boxed(self, key: Array, *, unrolled: bool = False) -> Params:
+        return self._module(unrolled=unrolled).init(key, self.config.example(), method="initialize")["params"]
 
     def _module(self, *, unrolled: bool = False) -> nn.Module:
         return self.config.make(dtype=self.dtype, param_dtype=self.param_dtype, remat=self.remat, unrolled=unrolled)
@@ -207,6 +221,29 @@ class Network:
 
 SIDES = ("encoder", "decoder")
 """Names of stacks in parameter trees."""
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes_unrolled(network: Network) -> Params:
+    """Shape and dtype of every parameter as the unrolled module holds them."""
+    return jax.eval_shape(lambda key: nn.unbox(network._boxed(key, unrolled=True)), jax.random.key(0))
+
+
+def _once(config: stack.StackConfig) -> stack.StackConfig:
+    """The stack that has its pattern once, with parameters of its own."""
+    num_layers = config.num_layers - len(config.pattern) * (config.repeats - 1)
+    return dataclasses.replace(config, num_layers=num_layers, sharing=None)
+
+
+def _stacked(shapes: Params, config: stack.StackConfig) -> Params:
+    """The shapes of a stack's parameters, from those of the unrolled module that has the pattern once."""
+    length = config.repeats if config.sharing is None else config.sharing.groups
+    names = {f"layers_{j}_0": f"layers_{j}" for j in range(len(config.pattern))}
+    stacked = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((length, *leaf.shape), leaf.dtype),
+        {names[name]: tree for name, tree in shapes.items() if name in names},
+    )
+    return {name: tree for name, tree in shapes.items() if name not in names} | stacked
 
 
 def count_parameters(config: Config) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 import t2t
 from t2t import cli
+from t2t.decode import refusal
 
 
 @pytest.fixture
@@ -34,6 +35,21 @@ def calls(tmp_path, monkeypatch):
 def generate(capsys, *arguments: str) -> list[str]:
     assert cli.main(["generate", "model", "--input", "in.txt", "--batch-size", "2", *arguments]) == 0
     return [json.loads(line)["output"] for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("command", ["generate", "score"])
+def test_a_text_that_cannot_be_used_is_named_by_its_line(calls, capsys, monkeypatch, command):
+    def refuse(texts, **options):
+        if "two" in texts:
+            raise refusal.TextError(texts.index("two"), "has 9 tokens: shorten it")
+        return ["" for _ in texts] if command == "generate" else np.zeros(len(texts))
+
+    model = types.SimpleNamespace(**{command: refuse}, config=None)
+    monkeypatch.setattr(t2t, "load", lambda path: model, raising=False)
+    with open("in.txt", "w", encoding="utf-8") as file:
+        file.write("one\none\none\ntwo\n")
+    assert cli.main([command, "model", "--input", "in.txt", "--batch-size", "2"]) == 1
+    assert capsys.readouterr().err == "error: in.txt:4 has 9 tokens: shorten it\n"
 
 
 def test_equal_texts_in_other_batches_draw_anew(calls, capsys):

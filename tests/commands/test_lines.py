@@ -37,6 +37,16 @@ def test_broken_and_missing_input_is_named(tmp_path):
         lines.read_texts(str(tmp_path / "nothing.txt"))
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(5, "5"), (None, "null"), (["a"], r'\["a"\]'), ({"a": "ü" * 99}, '{"a": "ü{52}…')]
+)
+def test_a_column_that_holds_no_text_is_named(tmp_path, value, shown):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "a"}) + "\n" + json.dumps({"text": value}) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=rf"in.jsonl:2 holds {shown} in column text, which is no text: put it in quo"):
+        lines.read_texts(str(path))
+
+
 def test_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("a\nb\n"))
     assert lines.read_texts("-") == ["a", "b"]

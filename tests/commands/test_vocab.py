@@ -37,6 +37,20 @@ def test_every_kind(text, tmp_path, capsys, kind, size, extra, sentinels):
     assert f"{size} ids" in capsys.readouterr().out
 
 
+def test_an_earlier_vocabulary_is_replaced_when_told_to_alone(text, tmp_path, capsys):
+    out = tmp_path / "out"
+    first = ["vocab", "train", "--input", text, "--kind", "wordpiece", "--size", "80", "--output", str(out)]
+    other = ["vocab", "train", "--input", text, "--size", "150", "--output", str(out)]
+    assert cli.main(first) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert cli.main(other) == 2
+    assert f"{out} is there already; --overwrite replaces its files" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert cli.main([*other, "--overwrite"]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["sentencepiece.model", "vocabulary.json"]
+    assert vocabularies.Vocabulary.load(out).size == 150
+
+
 def test_options_of_another_kind_are_refused(text, tmp_path, capsys):
     arguments = ["--input", text, "--size", "300", "--output", str(tmp_path / "out")]
     assert cli.main(["vocab", "train", *arguments, "--end-of-text"]) == 2

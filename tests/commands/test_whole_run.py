@@ -155,10 +155,17 @@ def test_values_that_are_not_finite_are_shown_as_nan(here, capsys, monkeypatch):
 
     monkeypatch.setattr(evaluate.Evaluator, "predictions", lambda *_: ({"accuracy": float("nan")}, []))
     assert cli.main(["eval", "runs/lower", "--output", "strange/eval"]) == 0
-    assert "accuracy                   nan    baseline 25" in capsys.readouterr().out
+    assert "accuracy (%)               nan    baseline 25" in capsys.readouterr().out
     (here / "strange" / "metrics.jsonl").write_text("", encoding="utf-8")
     assert cli.main(["report", "strange"]) == 0
     assert "nan" in capsys.readouterr().out
+
+
+def test_eval_refuses_an_output_that_cannot_be_written_before_it_reads_anything(here, capsys, monkeypatch):
+    monkeypatch.setattr("t2t.commands.eval._open", lambda *_: pytest.fail("the parameters were opened"))
+    assert cli.main(["eval", "runs/lower", "--output", "configs/lower.py/eval"]) == 2
+    error = capsys.readouterr().err
+    assert "configs/lower.py/eval cannot be written (Not a directory): give --output DIR" in error
 
 
 def test_eval_of_a_config_needs_parameters(here, capsys):
@@ -264,7 +271,7 @@ def test_tasks_are_listed_and_shown(here, capsys):
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--examples", "1"]) == 0
     out = capsys.readouterr().out
     assert "lower: text to text, 4 examples in train" in out
-    assert "'one' (4 tokens)" in out
+    assert "'one' (4 bytes)" in out
     assert cli.main(["tasks", "lowr", "--modules", "tasks.letters"]) == 2
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--split", "dev"]) == 2
     assert "it has train, validation, test" in capsys.readouterr().err
@@ -365,5 +372,10 @@ def test_eval_does_not_ask_for_the_text_of_the_training(here, capsys):
     assert cli.main(["eval", "runs/own", "--output", "own-again"]) == 0
     during = evaluation(here / "runs/own/eval", "letters_mlm", 4)
     assert evaluation(here / "own-again", "letters_mlm", 4) == pytest.approx(during)
+    capsys.readouterr()
+    assert cli.main(["report", "runs/own"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("letters_mlm on own files") == out.count("letters_mlm") > 1
+    assert f"token accuracy (%)  {100 * during['accuracy']:.3g}" in out
     assert cli.main(["eval", "runs/own", "--split", "train"]) == 2
     assert "learned.txt" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from models import tiny
 
 from t2t.decode import generate, prompts
 from t2t.decode.decoding import Decoding
+from t2t.decode.refusal import TextError
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.classification import ClassificationHead
@@ -145,11 +146,38 @@ def test_refuses_prompts_that_do_not_fit_and_models_that_do_not_generate():
     decoding = Decoding(eos_id=EOS, max_tokens=10)
     with pytest.raises(ValueError, match="16 positions leave room for 6"):
         generate.generate(network, params, [[5] * 7], decoding=decoding, start_id=None)
-    with pytest.raises(ValueError, match="prompt 1 is empty"):
+    with pytest.raises(ValueError, match="text 2 is empty"):
         generate.generate(network, params, [[5], []], decoding=decoding, start_id=None)
     encoder, encoder_params = model("bert")
     with pytest.raises(ValueError, match="no decoder"):
         generate.generate(encoder, encoder_params, [[5]], decoding=decoding, start_id=0)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_prompt_without_memory_is_named(monkeypatch, beams):
+    def fail(*_, **__):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 99999999999 bytes.")
+
+    monkeypatch.setattr(generate, "generate_tokens", fail)
+    monkeypatch.setattr(generate.beam, "beam_search", fail)
+    network, params = model("t5_1_0")
+    decoding = Decoding(eos_id=EOS, max_tokens=4, beams=beams)
+    with pytest.raises(TextError) as error:
+        generate.generate(network, params, [[5], [5] * 40, [5] * 50], decoding=decoding, start_id=0)
+    assert str(error.value) == (
+        "text 3 has 50 tokens, for which the device has no memory in a batch of 2 texts: shorten it, "
+        "or lower max_tokens (--max-tokens), or give a smaller batch size (--batch-size)"
+    )
+
+
+def test_other_failures_of_the_device_stay_what_they_are(monkeypatch):
+    def fail(*_, **__):
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else")
+
+    monkeypatch.setattr(generate, "generate_tokens", fail)
+    network, params = model("t5_1_0")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
+        generate.generate(network, params, [[5]], decoding=Decoding(eos_id=EOS), start_id=0)
 
 
 def test_no_prompts_give_no_texts():

@@ -9,6 +9,7 @@ import pytest
 from models import tiny
 
 from t2t.decode import score
+from t2t.decode.refusal import TextError
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.classification import ClassificationHead
@@ -68,7 +69,7 @@ def test_sum_over_the_targets_alone(name, start_id):
 
 def test_refusals_name_the_text_and_the_repair():
     network, params = model("gpt2")
-    with pytest.raises(ValueError, match="text 1 has no token to score"):
+    with pytest.raises(ValueError, match="text 2 has no token to score"):
         score.score(network, params, [([5], [6]), ([], [6])], start_id=None)
     with pytest.raises(ValueError, match="16 positions"):
         score.score(network, params, [([5] * 10, [6] * 10)], start_id=None)
@@ -77,6 +78,38 @@ def test_refusals_name_the_text_and_the_repair():
     encoder, encoder_params = model("bert")
     with pytest.raises(ValueError, match="left to right"):
         score.score(encoder, encoder_params, [([5], [6])], start_id=None)
+
+
+def test_a_text_without_memory_is_named(monkeypatch):
+    def fail(*_, **__):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    monkeypatch.setattr(score, "score_tokens", fail)
+    network, params = model("t5_1_0")
+    with pytest.raises(TextError) as error:
+        score.score(network, params, [([5], [6]), ([5] * 900, [6])], start_id=0)
+    assert str(error.value) == (
+        "text 2 has 900 tokens, for which the device has no memory in a batch of 2 texts: shorten it, or give a "
+        "smaller batch size (--batch-size)"
+    )
+    with pytest.raises(TextError, match="text 1 has 900 tokens, for which the device has no memory: shorten it$"):
+        score.score(network, params, [([5] * 900, [6])], start_id=0)
+
+
+def test_few_texts_make_a_small_batch(monkeypatch):
+    network, params = model("gpt2")
+    rows = []
+    real = score.score_tokens
+
+    def count(network, params, batch):
+        rows.append(len(batch["decoder_input_tokens"]))
+        return real(network, params, batch)
+
+    monkeypatch.setattr(score, "score_tokens", count)
+    pairs = PAIRS[:3]
+    found = score.score(network, params, pairs, start_id=0, batch_size=64)
+    np.testing.assert_allclose(found, [one(network, params, *pair, 0) for pair in pairs], rtol=1e-5)
+    assert rows == [4]
 
 
 def test_a_decoder_that_scores_labels_gives_no_probabilities():

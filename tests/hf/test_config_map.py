@@ -31,6 +31,32 @@ def test_everything_unknown_and_impossible_is_named():
     assert "delete them in config.json, or name them in t2t.hf.load.open_directory(" in str(error.value)
 
 
+@pytest.mark.parametrize("model_type", families.all_families())
+def test_types_of_attributes(model_type):
+    family = families.by_model_type(model_type)
+    for preset in family.presets.values():
+        assert family.attributes.misfits(family.to_hf(preset())) == []
+    for name, default in family.attributes.read.items():
+        assert family.attributes.misfits({name: default}) == []
+        wrong = [
+            value for value in ("12", [12], {"12": 12}, 1.5, True, None) if family.attributes.misfits({name: value})
+        ]
+        assert len(wrong) >= 3, f"{name} may be anything but {wrong}"
+
+
+def test_a_misfit_says_what_is_expected():
+    attributes = config_map.Attributes(read={"width": 8, "rate": 0.1, "tied": True, "act": "relu", "labels": None})
+    assert attributes.misfits({"width": 5, "rate": 1, "tied": 0, "act": "gelu", "labels": None, "other": []}) == []
+    wrong = {"width": 5.0, "rate": "0.1", "tied": "false", "act": None, "labels": "2"}
+    assert attributes.misfits(wrong) == [
+        "width is 5.0; it must be an integer",
+        'rate is "0.1"; it must be a number',
+        'tied is "false"; it must be true or false',
+        "act is null; it must be a string",
+        'labels is "2"; it must be an integer or null',
+    ]
+
+
 def test_the_caller_may_name_what_is_without_effect():
     assert ATTRIBUTES.values({"alpha": 1, "is_decoder": True}, ignore=["alpha", "is_decoder"])["width"] == 8
 

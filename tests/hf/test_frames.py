@@ -8,6 +8,7 @@ import pytest
 
 import t2t
 from t2t import families
+from t2t.errors import UsageError
 from t2t.families import bart, t5
 from t2t.hf import export, frames
 from t2t.train import build
@@ -75,11 +76,11 @@ def test_codes_of_languages_stand_at_the_end_of_texts(words):
 
 def test_without_a_language_the_decoder_of_mbart_does_not_start(words):
     model = small(words["mbart"], is_pre_norm=True, scale=12**0.5)
-    with pytest.raises(ValueError, match='give start="ro_RO"'):
+    with pytest.raises(UsageError, match='give start="ro_RO"'):
         model.generate(["I en_XX"])
-    with pytest.raises(ValueError, match="start='ro' is no special token.*<mask>, <pad>.*, ar_AR"):
+    with pytest.raises(UsageError, match="start='ro' is no special token.*<mask>, <pad>.*, ar_AR"):
         model.generate(["I en_XX"], start="ro")
-    with pytest.raises(ValueError, match="target 1 does not end with the code"):
+    with pytest.raises(ValueError, match="text 2 has a target that does not end with the code"):
         model.score([("I en_XX", "I ro_RO"), ("I en_XX", "I")])
     assert np.isfinite(model.score([("I en_XX", "I ro_RO"), ("I en_XX", "I was de_DE")])).all()
 

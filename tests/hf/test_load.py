@@ -10,6 +10,7 @@ from flax import traverse_util
 
 import t2t
 from t2t import heads
+from t2t.errors import UsageError
 from t2t.hf import export, files, load
 from tests.hf import tiny
 
@@ -220,7 +221,7 @@ def test_a_head_or_class_that_t2t_lacks_names_its_tensors(exported, tmp_path):
 
 
 def test_no_config_json(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no config.json"):
+    with pytest.raises(UsageError, match="has no config.json"):
         load.open_directory(tmp_path)
 
 
@@ -254,8 +255,68 @@ def test_quantised_weights_are_refused(exported, tmp_path):
         load.open_directory(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "message"), [("{", "config.json is not JSON"), ("[]", "config.json holds list")])
-def test_a_damaged_config_is_named(tmp_path, text, message):
-    (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "config.json is not JSON"),
+        (b'{"model_type": "caf\xe9"}', "config.json is not JSON"),
+        (b"[]", "config.json holds list"),
+        (b'{"model_type": ["t5"]}', r'config.json: model_type is \["t5"\]; it must be a string'),
+        (b'{"model_type": "llama"}', "config.json: config.json has model_type 'llama'; t2t knows albert"),
+    ],
+)
+def test_a_damaged_config_is_named(tmp_path, content, message):
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(UsageError, match=message):
         load.open_directory(tmp_path)
+
+
+LAYERS = {"bert": "num_hidden_layers", "gpt2": "n_layer", "gpt": "n_layer", "t5": "num_layers"}
+
+
+@pytest.mark.parametrize("value", ["12", None, [12], {}, 1.5, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_values_of_another_type_are_named(exported, tmp_path, name, value):
+    rewrite(exported[name], tmp_path, lambda tensors: tensors)
+    changed = {**json.loads((tmp_path / "config.json").read_text()), LAYERS[name]: value}
+    (tmp_path / "config.json").write_text(json.dumps(changed))
+    with pytest.raises(UsageError) as error:
+        load.open_directory(tmp_path)
+    said = f"{tmp_path / 'config.json'}: {LAYERS[name]} is {json.dumps(value)}; it must be an integer"
+    assert str(error.value) == said
+
+
+def test_what_only_the_family_can_know_to_be_wrong_is_said_of_the_file(exported, tmp_path):
+    rewrite(exported["gpt2"], tmp_path, lambda tensors: tensors)
+    whole = json.loads((tmp_path / "config.json").read_text())
+    for wrong in ({"architectures": [5]}, {"n_head": 0}):
+        (tmp_path / "config.json").write_text(json.dumps({**whole, **wrong}))
+        with pytest.raises(UsageError, match=r"config.json describes no gpt2 model \(.*compare its attributes"):
+            load.open_directory(tmp_path)
+
+
+def test_the_start_of_a_decoder_is_a_number(exported, tmp_path):
+    rewrite(exported["t5"], tmp_path, lambda tensors: tensors)
+    (tmp_path / "generation_config.json").write_text('{"decoder_start_token_id": "0"}')
+    with pytest.raises(UsageError, match='generation_config.json: decoder_start_token_id is "0"; it must be an int'):
+        t2t.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"drop": ["scroe.*"]}, "drop 'scroe.*' matches no tensor without a place in the model; the closest are score"),
+        ({"drop": ["head/*"]}, "drop 'head/*' matches no tensor without a place in the model; there are score.weight"),
+        ({"fresh": ["decoder/final_nrm/bias"]}, "lack; the closest are decoder/final_norm/bias"),
+        ({"ignore_attributes": ["n_layers"]}, "has no attribute 'n_layers' to ignore; the closest are n_layer"),
+    ],
+)
+def test_what_the_caller_names_must_be_there(exported, tmp_path, asked, message):
+    def change(tensors):
+        kept = {name: tensor for name, tensor in tensors.items() if not name.endswith("ln_f.bias")}
+        return kept | {"score.weight": np.zeros((2, 12), np.float32)}
+
+    rewrite(exported["gpt2"], tmp_path, change)
+    with pytest.raises(UsageError) as error:
+        load.open_directory(tmp_path, **{"drop": ["score.*"], "fresh": ["decoder/final_norm/*"], **asked})
+    assert message in str(error.value)

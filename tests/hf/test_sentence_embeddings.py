@@ -7,6 +7,7 @@ import pytest
 
 import t2t
 from t2t import vocabulary as vocabularies
+from t2t.errors import UsageError
 from t2t.families import bert
 from t2t.models import base
 from t2t.nn import classification
@@ -44,6 +45,6 @@ def test_vectors_are_pooled_states(tmp_path, pooling):
 
 
 def test_a_model_with_a_head_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="an encoder without a head"):
+    with pytest.raises(UsageError, match="an encoder without a head"):
         t2t.init(tiny.MASKED).export(tmp_path / "out", sentence_embeddings="mean")
     assert not (tmp_path / "out").exists()

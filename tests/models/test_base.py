@@ -9,6 +9,7 @@ import pytest
 
 from t2t.models.base import Network, count_parameters
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.stack import SharedLayers
 from tests.models import tiny
 
 
@@ -115,6 +116,30 @@ def _is_axes(node):
 def _paths_of_axes(tree):
     leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_axes)
     return {"/".join(key.key for key in path): leaf for path, leaf in leaves}
+
+
+def _divided(config):
+    """The encoder with a first and a last block of their own around the pattern twice."""
+    block = config.stack.pattern[0]
+    wide = dataclasses.replace(block, feed_forward=dataclasses.replace(block.feed_forward, d_ff=13))
+    stack = dataclasses.replace(config.stack, num_layers=7, prefix=(wide,), pattern=(block, wide), suffix=(block, wide))
+    return dataclasses.replace(config, stack=stack)
+
+
+def _sharing(config):
+    """The encoder whose four layers share two sets of parameters."""
+    stack = dataclasses.replace(config.stack, num_layers=4, sharing=SharedLayers(groups=2))
+    return dataclasses.replace(config, stack=stack)
+
+
+ALL = {**tiny.CONFIGS, "divided": _divided(tiny.bert()), "sharing": _sharing(tiny.bert())}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shapes_are_those_of_fresh_parameters(name):
+    network = Network(ALL[name], param_dtype=jnp.bfloat16)
+    expected = _paths(jax.eval_shape(network.init, jax.random.key(0)))
+    assert list(_paths(network.shapes()).items()) == list(expected.items())
 
 
 @pytest.mark.parametrize("name", ["bert", "t5_1_1"])

@@ -1,0 +1,52 @@
+"""Metrics as people read them: every share in per cent, with the unit in its name.
+
+Objectives report the share of tokens that the model puts first as a fraction, tasks their metrics of generated texts in
+per cent, and both may be called accuracy.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+OF_TOKENS = "accuracy"
+"""The metric of objectives that is a fraction."""
+
+PER_CENT = frozenset({"accuracy", "exact_match", "f1", "bleu", "rouge1", "rouge2", "rougeLsum"})
+"""Metrics of texts that `t2t.train.text_metrics` gives in per cent; others have the unit that their task gives them."""
+
+
+def shown(
+    metrics: Mapping[str, float | None], *, baseline: Mapping[str, float], has_texts: bool
+) -> Iterator[tuple[str, str, float]]:
+    """Name, name with the unit, and value of each metric of an evaluation; NaN for values that are not finite.
+
+    Args:
+        metrics: as the evaluation writes them: of the objective, the number of examples, of texts.
+        baseline: of metrics of texts.
+        has_texts: whether texts were generated.
+
+    Example:
+        >>> list(shown({"accuracy": 0.25, "examples": 8.0}, baseline={}, has_texts=False))
+        [('accuracy', 'token accuracy (%)', 25.0)]
+    """
+    of_texts = _of_texts(metrics, baseline) if has_texts else set()
+    for name, value in metrics.items():
+        if name == "examples":
+            continue
+        number = math.nan if value is None else value
+        unit = " (%)" if name in PER_CENT else ""
+        if name == OF_TOKENS and name not in of_texts:
+            yield name, f"token {name}{unit}", 100 * number
+        else:
+            yield name, f"{name}{unit}", number
+
+
+def _of_texts(metrics: Mapping[str, float | None], baseline: Mapping[str, float]) -> set[str]:
+    """The metrics of texts, which stand behind the number of examples.
+
+    One that is called like the objective's stands in its place. It is known by its baseline or its size, or because it
+    is the only one.
+    """
+    names = list(metrics)
+    found = set(names[names.index("examples") + 1 :]) if "examples" in names else set()
+    in_place = OF_TOKENS in baseline or not found or (metrics.get(OF_TOKENS) or 0) > 1
+    return found | {OF_TOKENS} if in_place else found
