@@ -7,6 +7,7 @@ Exit codes: 0 done; 1 the command failed (retrying may help); 2 the command or i
 130 interrupted by Ctrl-C; 143 ended by SIGTERM. A training run that is interrupted has saved a checkpoint first.
 """
 
+import contextlib
 import difflib
 import importlib
 import keyword
@@ -49,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(message, file=sys.stderr)
         if watch.received and arguments is None:
             # Threads and event loops that were cut short would wait for each other, and complain.
-            sys.stdout.flush()
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
             os._exit(code)
     return code
 
@@ -57,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str], watch: interrupts.Watch) -> tuple[int, str, BaseException | None]:
     """The exit code of a command, with the message and the error that ended it."""
     try:
-        return _dispatch(arguments), "", None
+        code = _dispatch(arguments)
+        return (interrupts.EXIT_CODE, "interrupted", None) if watch.received else (code, "", None)
     except KeyboardInterrupt as error:
         return interrupts.EXIT_CODE, "interrupted", error
     except BrokenPipeError:

@@ -2,7 +2,7 @@
 
 Python's KeyboardInterrupt is lost where it is raised in a callback or under a library's `except:`, and it may come back
 as another error. So it is remembered, and a process that does not end by it in a few seconds is ended; one that still
-imports modules ends at once.
+imports modules ends at once. As ever, Python hears of Ctrl-C when C++ that is at work, such as a compilation, returns.
 """
 
 import _thread  # threading's own lock may be held where the signal comes
@@ -30,27 +30,38 @@ class Watch:
         self.received = False
         self._is_over = False
         self._is_mine = False
+        self._lock = _thread.allocate_lock()  # between the thread that ends the process and the end of the watch
 
     def __enter__(self) -> "Watch":
         in_main = threading.current_thread() is threading.main_thread()
         self._is_mine = in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if self._is_mine:
-            self._terminal = os.dup(2)  # libraries that talk too much may be kept from standard error
+            try:
+                self._terminal = os.dup(2)  # libraries that talk too much may be kept from standard error
+            except OSError:  # it is closed
+                self._terminal = os.open(os.devnull, os.O_WRONLY)
+            self._before = sys.unraisablehook
             signal.signal(signal.SIGINT, self._receive)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
-        self._is_over = True
-        if self._is_mine:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            os.close(self._terminal)
+        with self._lock:
+            self._is_over = True
+        if not self._is_mine:
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.close(self._terminal)
+        if self.received:
+            sys.unraisablehook = self._before
+            if "logging" in sys.modules:
+                sys.modules["logging"].disable(0)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del number
         if self.received:
             os._exit(EXIT_CODE)
         if _is_importing(frame):
-            self._end()  # nothing is half done yet, and C++ that imports a module aborts at an exception
+            self._end()  # C++ that imports a module aborts at an exception, with pages of text
         self.received = True
         # What is torn down half-way has nothing to say.
         sys.unraisablehook = lambda unraisable: None
@@ -61,8 +72,9 @@ class Watch:
 
     def _end_later(self) -> None:
         time.sleep(PATIENCE)
-        if not self._is_over:
-            self._end()
+        with self._lock:
+            if not self._is_over:
+                self._end()
 
     def _end(self) -> None:
         os.write(self._terminal, b"interrupted\n")

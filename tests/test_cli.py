@@ -125,7 +125,7 @@ def test_the_help_of_a_config_shows_its_docstring_and_the_help_of_its_fields(her
     ("arguments", "message"),
     [
         (["train", "small", "--train.step", "3"], "--train.steps"),
-        (["train", "small", "--trian.steps", "3"], "--trian.steps"),
+        (["train", "small", "--trian.steps", "3"], "--train.steps"),
         (["train", "small", "--train.steps", "many"], "many"),
         (["train", "small", "--train.remat", "some"], "full"),
         (["train", "small", "--train.steps", "0"], "train.steps is 0"),

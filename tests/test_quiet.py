@@ -1,3 +1,5 @@
+"""Standard error is kept back while a library is imported, and shown where the import fails."""
+
 import os
 
 import pytest

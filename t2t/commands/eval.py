@@ -64,10 +64,10 @@ def run(arguments: Sequence[str]) -> int:
     from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
     from t2t.train import processes
 
-    processes.join(options.distributed)
     directory = _find_output(source, options)
-    if directory is not None and processes.is_first() and not options.dry_run:
+    if directory is not None and not options.dry_run:
         arguments_lib.check_writable(directory, instead="give --output DIR, a directory that you may write")
+    processes.join(options.distributed)
     opened, vocabulary = _open(experiment, source, options)
     if options.dry_run:
         from t2t.train import preview
@@ -94,34 +94,33 @@ def _open(experiment: Experiment, source: Source, options: Options) -> tuple[Any
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Evaluated:
-    """Of one task: its metrics, what a predictor that has learned nothing reaches, whether texts were generated."""
+    """Of one task: its metrics, which of them are of texts, what a predictor that has learned nothing reaches."""
 
     metrics: Mapping[str, float | None]
+    of_texts: Sequence[str]
     baseline: Mapping[str, float]
-    has_texts: bool
 
 
 def _evaluate(
     experiment: Experiment, options: Options, directory: pathlib.Path | None, *, opened: Any, vocabulary: Any
 ) -> Mapping[str, _Evaluated]:
-    from t2t.models.encoder import EncoderConfig
     from t2t.train import build, evaluate, initialize, tasks
 
     pieces = build.build(experiment, vocabulary)
     tasks.register(experiment)
     wanted = tasks.to_evaluate(experiment, options.tasks or None, split=options.split)
+    tasks.check_evaluated(wanted, pieces.converter)
     if not wanted:
         raise UsageError("there is nothing to evaluate: name tasks with --tasks")
     params = initialize.load_params(opened, pieces)
     with arguments_lib.status() as say:
         evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
         results = evaluator(params, _step_of(opened.path), directory=directory)
-    generates = not isinstance(experiment.model, EncoderConfig)
     return {
         name: _Evaluated(
             metrics=metrics,
             baseline=evaluate.baseline(experiment, name, options.split) or {},
-            has_texts=generates and bool(wanted[name].predict_metric_fns),
+            of_texts=evaluator.text_metrics[name],
         )
         for name, metrics in results.items()
     }
@@ -160,6 +159,6 @@ def _step_of(path: pathlib.Path) -> int:
 def _print(evaluated: Mapping[str, _Evaluated]) -> None:
     for task, one in evaluated.items():
         print(f"{task} ({one.metrics['examples']:,.0f} examples)")
-        for name, shown, value in metrics_lib.shown(one.metrics, baseline=one.baseline, has_texts=one.has_texts):
+        for name, shown, value in metrics_lib.shown(one.metrics, of_texts=one.of_texts):
             beside = f"    baseline {one.baseline[name]:.4g}" if name in one.baseline else ""
             print(f"  {shown:<20}{value:>10.4g}{beside}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO, TypeVar, cast
 
 from t2t.commands import arguments as arguments_lib
-from t2t.decode.refusal import TextError
+from t2t.decode.refusal import TextError, TextMemoryError
 from t2t.errors import UsageError
 
 Item = TypeVar("Item")
@@ -54,12 +54,14 @@ def naming(path: str, *, first: int) -> Iterator[None]:
         first: number of the line of the first text that the model is given.
 
     Raises:
-        ValueError: in place of the model's own.
+        ValueError: in place of the model's own, where it is the device's memory that does not suffice.
+        UsageError: else.
     """
     try:
         yield
     except TextError as error:
-        raise ValueError(f"{_name(path)}:{first + error.index} {error.problem}") from error
+        kind = ValueError if isinstance(error, TextMemoryError) else UsageError
+        raise kind(f"{_name(path)}:{first + error.index} {error.problem}") from error
 
 
 def _column(line: str, *, field: str, place: str) -> str:

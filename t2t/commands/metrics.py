@@ -5,7 +5,7 @@ per cent, and both may be called accuracy.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 OF_TOKENS = "accuracy"
 """The metric of objectives that is a fraction."""
@@ -14,21 +14,17 @@ PER_CENT = frozenset({"accuracy", "exact_match", "f1", "bleu", "rouge1", "rouge2
 """Metrics of texts that `t2t.train.text_metrics` gives in per cent; others have the unit that their task gives them."""
 
 
-def shown(
-    metrics: Mapping[str, float | None], *, baseline: Mapping[str, float], has_texts: bool
-) -> Iterator[tuple[str, str, float]]:
+def shown(metrics: Mapping[str, float | None], *, of_texts: Collection[str]) -> Iterator[tuple[str, str, float]]:
     """Name, name with the unit, and value of each metric of an evaluation; NaN for values that are not finite.
 
     Args:
         metrics: as the evaluation writes them: of the objective, the number of examples, of texts.
-        baseline: of metrics of texts.
-        has_texts: whether texts were generated.
+        of_texts: names of those of texts.
 
     Example:
-        >>> list(shown({"accuracy": 0.25, "examples": 8.0}, baseline={}, has_texts=False))
+        >>> list(shown({"accuracy": 0.25, "examples": 8.0}, of_texts=()))
         [('accuracy', 'token accuracy (%)', 25.0)]
     """
-    of_texts = _of_texts(metrics, baseline) if has_texts else set()
     for name, value in metrics.items():
         if name == "examples":
             continue
@@ -38,15 +34,3 @@ def shown(
             yield name, f"token {name}{unit}", 100 * number
         else:
             yield name, f"{name}{unit}", number
-
-
-def _of_texts(metrics: Mapping[str, float | None], baseline: Mapping[str, float]) -> set[str]:
-    """The metrics of texts, which stand behind the number of examples.
-
-    One that is called like the objective's stands in its place. It is known by its baseline or its size, or because it
-    is the only one.
-    """
-    names = list(metrics)
-    found = set(names[names.index("examples") + 1 :]) if "examples" in names else set()
-    in_place = OF_TOKENS in baseline or not found or (metrics.get(OF_TOKENS) or 0) > 1
-    return found | {OF_TOKENS} if in_place else found

@@ -63,9 +63,9 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         content = _read_result(directory / f"{steps[-1]}.json")
         metrics: Mapping[str, float | None] = content["metrics"]
         baseline: Mapping[str, float] = content["baseline"] or {}
-        has_texts = (directory / "predictions.jsonl").exists()
+        of_texts = content.get("text_metrics", baseline)
         compared = {name for name in metrics if name in baseline} or set(metrics) - {"loss"}
-        for name, shown, value in metrics_lib.shown(metrics, baseline=baseline, has_texts=has_texts):
+        for name, shown, value in metrics_lib.shown(metrics, of_texts=of_texts):
             if name in compared:
                 yield Result(
                     task=_on_own_files(content["task"], content["split"], own),

@@ -119,11 +119,8 @@ def _vocabulary(path: str | None) -> Any:
 
 
 def _lines(example: Mapping[str, Any], vocabulary: Any) -> Iterator[tuple[str, str]]:
-    from t2t.vocabulary import ByteVocabulary
-
-    unit = "bytes" if isinstance(vocabulary, ByteVocabulary) else "tokens"
     for name, values in example.items():
         if name == "weights":
             yield name, f"{int(values.sum())} of {len(values)} positions count"
         elif getattr(values, "ndim", 0) == 1:
-            yield name, f"{vocabulary.decode(values)!r} ({len(values)} {unit})"
+            yield name, f"{vocabulary.decode(values)!r} ({len(values)} ids)"

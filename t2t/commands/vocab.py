@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
@@ -95,9 +96,7 @@ def _train(options: VocabTrain) -> int:
         trained = _trainer(options.kind)(lines, size=options.size, **settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    for name in FILES:  # an earlier vocabulary may have been of another kind
-        (output / name).unlink(missing_ok=True)
-    trained.save(output)
+    _replace(output, trained.save)
     sample = lines[:10_000]
     ids = sum(map(len, trained.encode_batch(sample)))
     print(
@@ -107,11 +106,21 @@ def _train(options: VocabTrain) -> int:
     return 0
 
 
+def _replace(output: pathlib.Path, save: Callable[[pathlib.Path], Any]) -> None:
+    """Saves a vocabulary in place of an earlier one, of which nothing is touched before the new one is whole."""
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as folder:
+        save(pathlib.Path(folder))
+        made = [path for path in pathlib.Path(folder).iterdir()]
+        for path in made:
+            path.replace(output / path.name)
+        for name in set(FILES) - {path.name for path in made}:  # the earlier one may have been of another kind
+            (output / name).unlink(missing_ok=True)
+
+
 def _check_output(output: pathlib.Path, *, overwrite: bool) -> None:
     """Only a new or empty directory, or one of a vocabulary alone: a run or model would be read with the new one."""
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{output} is a file; --output names a directory")
-    others = [] if not output.exists() else sorted({path.name for path in output.iterdir()} - set(FILES))
+    others = [] if not output.is_dir() else sorted({path.name for path in output.iterdir()} - set(FILES))
     if others:
         raise UsageError(f"{output} holds {', '.join(others[:3])}, no vocabulary alone: give another --output")
     arguments_lib.check_output(output, overwrite=overwrite)

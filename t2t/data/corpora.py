@@ -37,6 +37,10 @@ class CorpusError(UsageError):
     """Files that are missing, empty or not what they should be; the message names the file and the place."""
 
 
+class MissingFileError(CorpusError):
+    """Files that are not there, though they may have been before and may be again."""
+
+
 def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
     """The files that paths and globs name (`**` reaches into folders), each once, in the order given, sorted in a glob.
 
@@ -50,7 +54,7 @@ def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
             raise CorpusError(f"{pattern} is a folder; name its files, such as '{pathlib.Path(pattern) / '*.txt'}'.")
         files = [path for path in paths if path.is_file()]
         if not files:
-            raise CorpusError(f"No file matches '{pattern}' (in {pathlib.Path.cwd()}).")
+            raise MissingFileError(f"No file matches '{pattern}' (in {pathlib.Path.cwd()}).")
         for path in files:
             kind(path)
             found[path] = None
@@ -137,6 +141,8 @@ def _read_lines(path: pathlib.Path) -> Iterator[str]:
             for line in file:
                 yield _decode(path, line, place).removeprefix("\ufeff" if place == 0 else "")
                 place += len(line)
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path} has vanished: {error}") from error
     except (OSError, EOFError, zlib.error) as error:  # gzip says EOFError of a file that was cut off
         raise CorpusError(f"{path} cannot be read to its end: {error}") from error
 

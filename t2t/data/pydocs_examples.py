@@ -6,9 +6,8 @@
     summarize: a docstring's body  -> its first line (for longer runs)
 
 Pure functions of the split: inputs carry their task prefix, an example belongs to the split of its document, and no
-input occurs twice. The order is that of a hash, so that any first n examples are a fair sample. Classes are capped, so
-that always answering the most frequent one is right in about one case of ten (topic), two to five (kind) and fourteen
-(cloze).
+input occurs twice. The order is that of a hash, in which the examples of a class beyond a cap are left out: always
+answering the most frequent one is right in about one case of ten (topic), two to five (kind) and fourteen (cloze).
 """
 
 import collections

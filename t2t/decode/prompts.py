@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import jax
 import numpy as np
 
-from t2t.decode.refusal import TextError
+from t2t.decode.refusal import TextMemoryError
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 
@@ -65,7 +65,7 @@ def memory_for(indices: Sequence[int], lengths: Sequence[int], *, ways: Sequence
         ways: what else than a shorter text or a smaller batch would help.
 
     Raises:
-        TextError: for the longest text of the batch.
+        TextMemoryError: for the longest text of the batch.
     """
     try:
         yield
@@ -74,8 +74,8 @@ def memory_for(indices: Sequence[int], lengths: Sequence[int], *, ways: Sequence
             raise
         longest = max(indices, key=lambda index: lengths[index])
         together = f" in a batch of {len(indices):,} texts" if len(indices) > 1 else ""
-        smaller = ["give a smaller batch size (--batch-size)"] if len(indices) > 1 else []
-        raise TextError(
+        smaller = ["take a smaller batch"] if len(indices) > 1 else []
+        raise TextMemoryError(
             longest,
             f"has {lengths[longest]:,} tokens, for which the device has no memory{together}: "
             + ", or ".join(["shorten it", *ways, *smaller]),

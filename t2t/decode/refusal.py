@@ -13,3 +13,7 @@ class TextError(ValueError):
         super().__init__(f"text {index + 1} {problem}")
         self.index = index
         self.problem = problem
+
+
+class TextMemoryError(TextError):
+    """A text for which this device has no memory; another one may."""

@@ -69,7 +69,7 @@ def request(values: Mapping[str, Any], *, num_labels: int = 2) -> heads.Labels |
     labels = tuple(by_id.get(token, f"LABEL_{token}") for token in range(number))
     if labels == _unnamed(number) or len(set(labels)) < number:
         labels = ()
-    problem = {"problem_type": values["problem_type"]} if task == "sequence" else {}
+    problem = {"problem_type": values.get("problem_type")} if task == "sequence" else {}
     return _REQUESTS[task](num_labels=number, labels=labels, **problem)
 
 

@@ -9,10 +9,8 @@ The library that wrote a file opens it here too: flax, tensorstore, and TensorFl
 Reference: `t5x/checkpoints.py`, `orbax.checkpoint`, `tf.train.load_checkpoint`.
 """
 
-import dataclasses
 import glob
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,6 @@ from typing import Any
 import numpy as np
 import tensorstore
 from flax import serialization
-
-from t2t import quiet
 
 MSGPACK = "checkpoint"
 """T5X's file. TensorFlow's of the same name is text that says which checkpoint is the last."""
@@ -107,33 +103,10 @@ def _open(spec: dict[str, Any]) -> Any:
     return tensorstore.open(spec, open=True, read=True).result()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Variable:
-    """An array of a TensorFlow checkpoint."""
-
-    reader: Any
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        del copy  # nobody else holds what was just read
-        return np.asarray(self.reader.get_tensor(self.name), dtype)
-
-
 def _open_tensorflow(file: Path) -> dict[str, Any]:
     found = _indices(file.parent)
     if len(found) > 1:
         raise ValueError(f"the directory holds {len(found)} checkpoints; leave the files of one, such as {file.stem}.*")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quiet.standard_error():
-        import tensorflow as tf
-    try:
-        reader = tf.train.load_checkpoint(str(file.with_suffix("")))
-    except (tf.errors.OpError, RuntimeError) as error:
-        raise ValueError(str(error)) from error
-    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-    return {
-        name: _Variable(reader, name, tuple(shape), np.dtype(dtypes[name].as_numpy_dtype))
-        for name, shape in shapes.items()
-    }
+    from t2t.data import tensorflow_checkpoint  # TensorFlow takes seconds to load, for files that few have
+
+    return tensorflow_checkpoint.open_arrays(file.with_suffix(""))

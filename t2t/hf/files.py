@@ -5,7 +5,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -101,18 +101,20 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
                 file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _check(partial, tensors, checksums)
+        for name in _damaged(partial, tensors, checksums):
+            raise OSError(f"{path}: {name} reads back otherwise than it was written; is the disk sound?")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _check(path: Path, tensors: Sequence[Tensor], checksums: Mapping[str, int]) -> None:
+def _damaged(path: Path, tensors: Sequence[Tensor], checksums: Mapping[str, int]) -> Iterator[str]:
+    """Names of the tensors that a file does not hold as they were written."""
     with safetensors.safe_open(str(path), framework="numpy") as written:
         for tensor in tensors:
             read = written.get_tensor(tensor.name)
             if read.shape != tensor.shape or zlib.crc32(read.view(np.uint8).reshape(-1)) != checksums[tensor.name]:
-                raise OSError(f"{path}: {tensor.name} reads back otherwise than it was written; is the disk sound?")
+                yield tensor.name
 
 
 def _in_order(tensor: Tensor, dtype: str) -> np.ndarray:

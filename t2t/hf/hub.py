@@ -1,6 +1,7 @@
 """Names of the Hugging Face Hub in place of directories: downloaded once, kept in the Hub's own cache."""
 
 import contextlib
+import fnmatch
 import os
 import re
 from collections.abc import Sequence
@@ -21,6 +22,10 @@ TIMEOUT = 10.0
 """Seconds in which the Hub must answer what a repository holds."""
 
 
+class HubError(ValueError):
+    """The Hub did not give what it holds; later it may."""
+
+
 def find(path: str | os.PathLike[str], *, patterns: Sequence[str] | None = None) -> Path:
     """The directory of that path or, where there is none, of the repository of that name.
 
@@ -31,7 +36,8 @@ def find(path: str | os.PathLike[str], *, patterns: Sequence[str] | None = None)
         patterns: of the files to download; None is whatever a model needs.
 
     Raises:
-        UsageError: there is neither, or the repository cannot be reached and is not in the cache.
+        UsageError: there is neither.
+        HubError: the Hub cannot be reached, and the repository is not in the cache.
     """
     directory, name = Path(path), str(path)
     if directory.exists() or not NAME.fullmatch(name) or name.startswith("runs/"):
@@ -53,7 +59,7 @@ def find(path: str | os.PathLike[str], *, patterns: Sequence[str] | None = None)
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(patterns or wanted(held))))
     except _network_errors() as error:
-        raise UsageError(f"{name} could not be downloaded from the Hugging Face Hub: {error}") from error
+        raise HubError(f"{name} could not be downloaded from the Hugging Face Hub: {error}") from error
 
 
 def wanted(held: Sequence[str]) -> tuple[str, ...]:
@@ -64,8 +70,7 @@ def wanted(held: Sequence[str]) -> tuple[str, ...]:
         ('*.json', '*.txt', '*.model', 'pytorch_model*.bin')
     """
     for kind in WEIGHTS:
-        first, _, last = kind.partition("*")
-        if any(file.startswith(first) and file.endswith(last) for file in held):
+        if any("/" not in file and fnmatch.fnmatch(file, kind) for file in held):
             return (*TEXTS, kind)
     return (*TEXTS, *WEIGHTS)
 
@@ -97,7 +102,7 @@ def _find_in_cache(name: str, patterns: Sequence[str] | None, failure: Exception
             f"there is no directory {name}, and no repository of that name on the Hub that may be read (a private one "
             "needs hf auth login)"
         ) from failure
-    raise UsageError(
-        f"there is no directory {name}, and the Hugging Face Hub cannot be reached; nor is {name} in its cache. "
-        "Download it where there is a network (hf download NAME --local-dir DIR) and give the directory"
+    raise HubError(
+        f"there is no directory {name}, and the Hugging Face Hub cannot be reached ({failure}); nor is {name} in its "
+        "cache. Download it where there is a network (hf download NAME --local-dir DIR) and give the directory"
     ) from failure

@@ -128,13 +128,14 @@ def open_directory(
     has_base = bool(family.table.base) and any(name.startswith(family.table.base) for name in names)
     try:
         config = family.from_hf(values, frozenset(name.removeprefix(family.table.base) for name in names))
-        config = config if head is None else family.with_head(config, head)
-        shapes = base.Network(config).shapes_by_path()
-    except (TypeError, AttributeError, LookupError, ZeroDivisionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ZeroDivisionError) as error:
         raise UsageError(
-            f"{directory / 'config.json'} describes no {family.model_type} model ({type(error).__name__}: {error}); "
-            "compare its attributes with those of a published one"
+            f"{directory / 'config.json'} describes no {family.model_type} model ({error}); compare its attributes "
+            "with those of a published one"
         ) from error
+    if head is not None:
+        config = family.with_head(config, head)
+    shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
@@ -283,9 +284,9 @@ class _Accounts:
 
     def settle(self, *, drop: Sequence[str], fresh: Sequence[str], other_head: bool, where: str) -> None:
         """Apply what the caller asked to leave out and to initialise; raises for the rest."""
-        lacking = [path for paths in self.missing.values() for path in paths]
+        absent = [path for paths in self.missing.values() for path in paths]
         _check_patterns(drop, self.unused, what="drop", means="tensor without a place in the model")
-        _check_patterns(fresh, lacking, what="fresh", means="parameter that the files lack")
+        _check_patterns(fresh, absent, what="fresh", means="parameter that the files lack")
         has_decoder = any(path.startswith("decoder/") for path in self._paths)
         unneeded = table.HEAD_PATHS if has_decoder else (*table.HEAD_PATHS, "decoder/", "decoder_embed/")
         self.dropped = {

@@ -1,7 +1,7 @@
 """Heads that score labels: of texts, of pairs and choices, of each token, and of the ends of an answer."""
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ Task = Literal["sequence", "tokens", "span", "choice", "replaced"]
 TASKS: tuple[Task, ...] = ("sequence", "tokens", "span", "choice", "replaced")
 Pooling = Literal["first", "last", "mean", "pooler"]
 Problem = Literal["regression", "single_label_classification", "multi_label_classification"]
-PROBLEMS: tuple[Problem, ...] = ("regression", "single_label_classification", "multi_label_classification")
+PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 POOLINGS: tuple[Pooling, ...] = ("first", "last", "mean", "pooler")
 HeadActivation = Activation | Literal["tanh"]
 HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": jnp.tanh}
@@ -45,8 +45,8 @@ class ClassificationHead:
     labels: tuple[str, ...] = ()
     """Names of the labels in the order of their ids; none or `num_labels` of them."""
     problem_type: Problem | None = None
-    """What the labels of a text are, by transformers' names: a number each, one of them, any of them. It chooses the
-    loss, and the function that makes probabilities of `logits`; None leaves that to the labels."""
+    """What the labels of a text are, by transformers' names: a number each, one of them, any of them; None says nothing
+    of it. It changes no score: config.json keeps it, for those who make losses and probabilities of them."""
     pooling: Pooling = "first"
     """The state that stands for a text: of its first or last token, their mean, or what the model's pooler makes."""
     first_norm: Norm | None = None
@@ -71,6 +71,8 @@ class ClassificationHead:
         checks.check_choice(self, "pooling", POOLINGS)
         if self.problem_type is not None:
             checks.check_choice(self, "problem_type", PROBLEMS)
+            allowed, repair = "None where no text is classified", "Set problem_type=None."
+            checks.check(self.task == "sequence", self, "problem_type", allowed=allowed, repair=repair)
         checks.check_positive(self, "num_labels")
         if self.activation is not None:
             checks.check_choice(self, "activation", tuple(HEAD_ACTIVATIONS))

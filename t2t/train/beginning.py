@@ -10,7 +10,7 @@ import jax
 
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
-from t2t.data.corpora import CorpusError
+from t2t.data.corpora import MissingFileError
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 from t2t.train import checkpoint, initialize, processes
@@ -214,7 +214,9 @@ def cache_directory() -> Path | None:
         ) from error
 
 
-def explain(error: NonFiniteError | DataError | CorpusError | OSError, store: checkpoint.CheckpointStore) -> RunError:
+def explain(
+    error: NonFiniteError | DataError | MissingFileError | OSError, store: checkpoint.CheckpointStore
+) -> RunError:
     """What to tell the user when a run cannot go on; waits for the save under way."""
     store.wait()
     last = store.latest()

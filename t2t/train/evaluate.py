@@ -50,6 +50,9 @@ class Evaluator:
         split: which examples.
         on_progress: called with a line that says what is being done.
         should_stop: asked between batches; True ends the evaluation by `StoppedError`.
+
+    Attributes:
+        text_metrics: names of the metrics of generated texts, by task, of the last evaluation.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Evaluator:
         self._should_stop = should_stop
         self._step = make_eval_step(pieces.experiment.objective, pieces.models)
         self._read: dict[str, TaskExamples] = {}
+        self.text_metrics: dict[str, list[str]] = {}
 
     def __call__(self, params: Mapping[str, Any], step: int, *, directory: Path | None = None) -> dict[str, Values]:
         """The values of every task.
@@ -86,9 +90,12 @@ class Evaluator:
             values = self.losses(params, held_out)
             predicted, generated = self.predictions(params, held_out)
             values = _finite(values | predicted, of=f"{name} at step {step}")
+            self.text_metrics[name] = list(predicted)
             if directory is not None and processes.is_first():
                 nothing_learned = baseline(self._pieces.experiment, name, self._split)
-                _write(directory / name, step, self._split, values, generated, nothing_learned)
+                about = {"step": step, "task": name, "split": self._split, "metrics": values}
+                about |= {"text_metrics": self.text_metrics[name], "baseline": nothing_learned}
+                _write(directory / name, about, generated)
             results[name] = values
         return results
 
@@ -96,10 +103,10 @@ class Evaluator:
         """Reads every task now and not when it is evaluated.
 
         Raises:
-            ValueError: one cannot be read, has no examples, or does not suit the model.
+            ValueError: one cannot be read, or has no examples.
         """
         for name in self._tasks:
-            self._pieces.converter.check_task(name, self._examples(name).features)
+            self._examples(name)
 
     def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> dict[str, float]:
         """Mean of each term and metric of the objective over all examples, and the perplexity."""
@@ -255,20 +262,12 @@ def _finite(values: dict[str, float], *, of: str) -> Values:
     return {name: None if name in bad else value for name, value in values.items()}
 
 
-def _write(
-    directory: Path,
-    step: int,
-    split: str,
-    values: Values,
-    generated: list[dict[str, Any]],
-    baseline: dict[str, float] | None,
-) -> None:
+def _write(directory: Path, result: dict[str, Any], generated: list[dict[str, Any]]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    result = {"step": step, "task": directory.name, "split": split, "metrics": values, "baseline": baseline}
     if generated:
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in generated]
         _replace(directory / "predictions.jsonl", "".join(lines))
-    _replace(directory / f"{step}.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    _replace(directory / f"{result['step']}.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
 
 
 def _replace(path: Path, text: str) -> None:

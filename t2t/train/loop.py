@@ -22,7 +22,7 @@ import jax
 
 from t2t import sharding
 from t2t.config import Experiment
-from t2t.data.corpora import CorpusError
+from t2t.data.corpora import MissingFileError
 from t2t.train import beginning, build, checkpoint, evaluate, progress, record, run_directory, signals, tasks
 from t2t.train.interval import Interval, NonFiniteError
 from t2t.train.state import TrainState
@@ -69,7 +69,7 @@ def train(
         about = run_directory.describe(experiment, command=command)
         try:
             return _train(experiment, run, store, report, about=about, recipe=recipe, fallback=fallback)
-        except CorpusError as error:  # files that were good when the run began may come back
+        except MissingFileError as error:  # files that were good when the run began may come back
             if store.latest() is None:
                 raise
             raise beginning.explain(error, store) from error
@@ -100,6 +100,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     tasks.check_trained(experiment, converter=pieces.converter)
     report.say(build.summary(pieces))
     evaluated_tasks = tasks.to_evaluate(experiment)
+    tasks.check_evaluated(evaluated_tasks, pieces.converter)
     tasks.check_best(experiment, list(evaluated_tasks))
 
     # The state: restored, imported or fresh; and the data, from where they stood.
@@ -171,7 +172,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 saved = step, evaluated
             if end is not None:
                 store.wait()
-                after = "" if failed else "; the same command goes on from there"
+                after = "; the same command goes on from there" if isinstance(end, signals.Interrupted) else ""
                 report.say(f"stopped after step {step}{after}")
                 raise end
             if step >= total:

@@ -47,6 +47,7 @@ def training(experiment: Experiment, workdir: str | os.PathLike[str], *, fallbac
     yield from parameters(pieces)
     yield ""
     evaluated = tasks.to_evaluate(experiment)
+    tasks.check_evaluated(evaluated, pieces.converter)
     tasks.check_best(experiment, list(evaluated))
     with (
         progress.Progress(Path(os.devnull), total=experiment.train.steps) as report,
@@ -77,6 +78,7 @@ def evaluation(
     pieces = build.build(experiment, vocabulary)
     tasks.register(experiment)
     wanted = tasks.to_evaluate(experiment, names, split=split)
+    tasks.check_evaluated(wanted, pieces.converter)
     yield f"would evaluate the parameters of {source.path} ({source.kind})"
     yield build.summary(pieces)
     yield ""

@@ -10,6 +10,7 @@ from t2t.config import Experiment
 from t2t.data import corpora, examples, features, file_source, mixtures
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
+from t2t.train import text_metrics
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,9 @@ def to_train(experiment: Experiment) -> Spec:
         UsageError: own files for a mixture, whose tasks would all read the same text.
     """
     own = _reader_of_files(experiment)
-    return _with_files(experiment, own) if own is not None and experiment.data.files else experiment.data.train
+    if own is None or not experiment.data.files:
+        return experiment.data.train
+    return _with_files(experiment, own, split="train")
 
 
 def check_trained(experiment: Experiment, *, converter: features.Converter | None = None) -> None:
@@ -92,12 +95,28 @@ def to_evaluate(
             continue
         try:
             found[name] = _with_files(experiment, name, split=split) if name == own else examples.get_task(name)
+        except corpora.CorpusError:
+            raise
         except ValueError as error:
             raise UsageError(f"evaluate.tasks: {error}") from error
         if split not in found[name].splits:
             splits = ", ".join(found[name].splits)
             raise UsageError(f"evaluate.tasks: {name} has no split '{split}'; it has {splits}")
     return found
+
+
+def check_evaluated(found: Mapping[str, examples.Task], converter: features.Converter) -> None:
+    """Refuses to evaluate what would fail: tasks that do not suit the model, metrics whose library is missing.
+
+    Raises:
+        UsageError: naming the task.
+    """
+    for name, task in found.items():
+        try:
+            converter.check_task(name, task.output_features)
+            text_metrics.check_installed(task.predict_metric_fns)
+        except (ValueError, ImportError) as error:
+            raise UsageError(f"evaluate.tasks: {name}: {error}") from error
 
 
 def check_best(experiment: Experiment, names: Sequence[str]) -> None:
@@ -168,6 +187,6 @@ def _with_files(experiment: Experiment, name: str, *, split: str | None = None) 
             unit=data.unit,
         )
     except corpora.CorpusError as error:
-        raise corpora.CorpusError(f"data.{'eval_' if list(files) == ['validation'] else ''}files: {error}") from error
+        raise type(error)(f"data.{'eval_' if list(files) == ['validation'] else ''}files: {error}") from error
     except ValueError as error:
         raise UsageError(f"data.files: {error}") from error

@@ -8,7 +8,7 @@ import collections
 import importlib
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Target = str | Sequence[str]
@@ -145,6 +145,21 @@ def _mean(targets: Sequence[Any], predictions: Sequence[str], score: Callable[[A
 def _check_lengths(targets: Sequence[Any], predictions: Sequence[str]) -> None:
     if len(targets) != len(predictions) or not targets:
         raise ValueError(f"{len(targets)} targets and {len(predictions)} predictions: equal numbers, not 0, are needed")
+
+
+LIBRARIES: Mapping[Callable[..., Any], str] = {bleu: "sacrebleu", rouge: "rouge_score.rouge_scorer"}
+"""The metrics that need a library, and its module."""
+
+
+def check_installed(metrics: Sequence[Callable[..., Any]]) -> None:
+    """Imports the libraries of these metrics, before anything is generated for them.
+
+    Raises:
+        ImportError: one is not installed.
+    """
+    for metric in metrics:
+        if metric in LIBRARIES:
+            _library(LIBRARIES[metric])
 
 
 def _library(name: str) -> Any:

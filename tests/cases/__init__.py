@@ -37,6 +37,8 @@ class Case:
     """The class that its export is, where that is another."""
     is_decoding: bool = False
     """Whether greedy generation is compared too."""
+    is_daily: bool = False
+    """Whether it is tested beside the first case of its class, for models that everybody uses."""
     is_of_derived_family: bool = False
     """Whether its family only renames and resizes another, so that one of its cases a day is enough."""
 
@@ -66,7 +68,9 @@ def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: ca
     found = []
     for case in cases:
         group = f"derived {case.name.split('-')[0]}" if case.is_of_derived_family else by(case)
-        found.append(pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if group in seen else []))
+        found.append(
+            pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if group in seen and not case.is_daily else [])
+        )
         seen.add(group)
     return found
 

@@ -15,7 +15,7 @@ SIZES = {
 
 
 def case(name: str, architecture: str = "T5ForConditionalGeneration", **changes: object) -> Case:
-    fields = {key: changes.pop(key) for key in ("side", "end", "is_decoding") if key in changes}
+    fields = {key: changes.pop(key) for key in ("side", "end", "is_decoding", "is_daily") if key in changes}
     return Case(name=name, architecture=architecture, config={**SIZES, **changes}, **{"side": "both", **fields})
 
 
@@ -34,7 +34,8 @@ CASES = (
     case("t5-1.0", is_decoding=True),
     case("t5-1.0-deep", num_layers=4, num_decoder_layers=1, num_heads=3, relative_attention_num_buckets=32,
          relative_attention_max_distance=128),
-    case("t5-1.1", feed_forward_proj="gated-gelu", tie_word_embeddings=False, is_decoding=True),
+    case("t5-1.1", feed_forward_proj="gated-gelu", tie_word_embeddings=False, is_decoding=True,
+         is_daily=True),
     case("t5-swiglu", feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5, tie_word_embeddings=False,
          num_decoder_layers=2, num_layers=1),
     *heads("t5-1.0", "T5"),

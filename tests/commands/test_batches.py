@@ -48,7 +48,7 @@ def test_a_text_that_cannot_be_used_is_named_by_its_line(calls, capsys, monkeypa
     monkeypatch.setattr(t2t, "load", lambda path: model, raising=False)
     with open("in.txt", "w", encoding="utf-8") as file:
         file.write("one\none\none\ntwo\n")
-    assert cli.main([command, "model", "--input", "in.txt", "--batch-size", "2"]) == 1
+    assert cli.main([command, "model", "--input", "in.txt", "--batch-size", "2"]) == 2
     assert capsys.readouterr().err == "error: in.txt:4 has 9 tokens: shorten it\n"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import t2t
-from t2t import cli
+from t2t import cli, config
 from t2t.hf.config_map import InexpressibleError
 
 pytestmark = pytest.mark.slow
@@ -215,10 +215,12 @@ def test_report_reads_the_files_of_the_run(here, capsys):
     assert cli.main(["report", "runs/none"]) == 2
 
 
-def test_a_dry_run_shows_everything_and_writes_nothing(here, capsys):
-    assert cli.main(["train", "lower", "--name", "dry", "--dry-run"]) == 0
+@pytest.mark.parametrize("name", ["lower", "causal", "masked", "prefix"])
+def test_a_dry_run_shows_everything_and_writes_nothing(here, capsys, name):
+    assert cli.main(["train", name, "--name", "dry", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    for part in ("optimizer.learning_rate.peak", "embed/embedding", "encoder_input_tokens", "compiles in"):
+    side = "encoder" if name in ("lower", "masked") else "decoder"
+    for part in ("optimizer.learning_rate.peak", "embed/embedding", f"{side}_input_tokens", "compiles in"):
         assert part in out
     assert not (here / "runs" / "dry").exists()
 
@@ -251,6 +253,14 @@ def test_a_dry_evaluation_shows_the_data_and_measures_nothing(here, capsys):
     assert cli.main(["eval", "runs/lower", "--split", "dev", "--dry-run"]) == 2
 
 
+def test_evaluations_print_their_config_too(here, capsys):
+    for source in ("runs/lower", "masked"):
+        assert cli.main(["eval", source, "--evaluate.batch-size", "2", "--print-config"]) == 0
+        assert config.from_json(json.loads(capsys.readouterr().out)).evaluate.batch_size == 2
+    assert cli.main(["eval", "lower", "--init", "runs/lower", "--dry-run"]) == 0
+    assert "(run)" in capsys.readouterr().out
+
+
 def test_a_changed_vocabulary_is_found_and_the_copy_of_the_run_is_mended(here, capsys):
     assert cli.main(["train", "lower", "--name", "kept", "--train.steps", "2"]) == 0
     kept = here / "runs" / "kept" / "checkpoints" / "2" / "vocabulary" / "vocabulary.json"
@@ -271,7 +281,7 @@ def test_tasks_are_listed_and_shown(here, capsys):
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--examples", "1"]) == 0
     out = capsys.readouterr().out
     assert "lower: text to text, 4 examples in train" in out
-    assert "'one' (4 bytes)" in out
+    assert "'one' (4 ids)" in out
     assert cli.main(["tasks", "lowr", "--modules", "tasks.letters"]) == 2
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--split", "dev"]) == 2
     assert "it has train, validation, test" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 
 from t2t import vocabulary as vocabularies
 from t2t.data import corruption, denoisers
@@ -154,9 +155,10 @@ def test_a_recorded_objective_that_ran_out_of_sentinels_comes_back():
     examples, _ = golden("ul2_span_mu3_r0.5")
     sentinels = list(range(32099, 32099 - 128, -1))
     text = np.concatenate(c4_documents()[:128])
-    raw = text[:766]
-    back = oracle.invert_span_corruption(examples[0]["inputs"][:-1], examples[0]["targets"][:-1], sentinels)
-    np.testing.assert_array_equal(back, raw)
+    for i, example in enumerate(examples):
+        raw = text[766 * i : 766 * (i + 1)]
+        back = oracle.invert_span_corruption(example["inputs"][:-1], example["targets"][:-1], sentinels)
+        np.testing.assert_array_equal(back, raw)
 
 
 def test_recorded_iid_denoising_of_t5_comes_back():
@@ -271,13 +273,18 @@ def test_recorded_prefixes_of_t5_come_back_and_ours_follow_their_law():
     assert bound.raw_length == 511
     documents = iter(c4_documents())
     rest = next(documents)
+    places = {"recorded": [], "ours": []}  # of the end of the prefix among its possible ones, in (0, 1)
     for i, example in enumerate(examples):
         rest = rest if len(rest) else next(documents)
         raw, rest = rest[:511], rest[511:]
-        for made in (example, run(bound, raw, 0, 0, i)):
+        for whose, made in (("recorded", example), ("ours", run(bound, raw, 0, 0, i))):
             back = np.concatenate([made["inputs"][:-1], made["targets"][:-1]])
             np.testing.assert_array_equal(back, raw)
             assert all(1 <= len(made[side][:-1]) < len(raw) and made[side][-1] == 1 for side in BOTH)
+            places[whose].append((len(made["inputs"]) - 1.5) / (len(raw) - 1))
+    for found in places.values():  # uniform: mean 1/2, variance 1/12
+        assert abs(np.mean(found) - 0.5) < 4 * math.sqrt(1 / 12 / len(found))
+        assert stats.kstest(found, "uniform").pvalue > 1e-4
 
 
 def test_prefixes_are_split_one_by_one():

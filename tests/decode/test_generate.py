@@ -97,6 +97,17 @@ def test_sampling_is_a_function_of_the_seed():
     assert draw(0) != draw(1)
 
 
+def test_sampling_among_one_token_is_greedy():
+    network, params = model("gpt2")
+    greedy = Decoding(eos_id=None, max_tokens=8)
+    for choice in ({"top_k": 1}, {"top_p": 1e-6}):
+        drawn = dataclasses.replace(greedy, temperature=1.0, **choice)
+        found = [
+            generate.generate(network, params, PROMPTS, decoding=d, start_id=None, seed=3) for d in (greedy, drawn)
+        ]
+        assert found[0] == found[1]
+
+
 def test_end_token_waits_for_min_tokens_and_padded_rows_are_never_generated():
     network, params = model("t5_1_0")
     params = jax.tree.map(lambda x: x * 0, params)  # all tokens alike: the first id wins, id 0
@@ -166,7 +177,7 @@ def test_a_prompt_without_memory_is_named(monkeypatch, beams):
         generate.generate(network, params, [[5], [5] * 40, [5] * 50], decoding=decoding, start_id=0)
     assert str(error.value) == (
         "text 3 has 50 tokens, for which the device has no memory in a batch of 2 texts: shorten it, "
-        "or lower max_tokens (--max-tokens), or give a smaller batch size (--batch-size)"
+        "or generate fewer tokens, or take a smaller batch"
     )
 
 

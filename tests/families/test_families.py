@@ -131,10 +131,9 @@ def test_labels_and_what_they_are_come_back(family):
     request = heads.SequenceClassification(
         num_labels=3, labels=("no", "maybe", "yes"), problem_type="multi_label_classification"
     )
-    try:
-        config = family.with_head(next(iter(family.presets.values()))(), request)
-    except ValueError:
-        pytest.skip(f"{family.model_type} classifies no texts")
+    if family.model_type == "transfo-xl":
+        pytest.skip("its class of transformers that classifies texts is not among those of the family")
+    config = family.with_head(next(iter(family.presets.values()))(), request)
     found, attributes = families.expressing(config)
     assert attributes["problem_type"] == "multi_label_classification"
     assert attributes["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}

@@ -1,5 +1,8 @@
 """Published sizes, freshly drawn, predict about as badly as the uniform distribution, not worse."""
 
+import dataclasses
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,12 +23,22 @@ def published() -> list:
     return quick + [pytest.param(name, marks=pytest.mark.nightly) for name in t2t.presets() if name not in QUICK]
 
 
+def fitting(config: Any) -> Any:
+    """The model with fewer layers where it is too large: the loss at the start is a matter of widths."""
+    if t2t.count_parameters(config) <= LARGEST:
+        return config
+    stacks = {part: getattr(config, part) for part in ("stack", "encoder", "decoder") if hasattr(config, part)}
+    least = {part: len(stack.prefix) + len(stack.pattern) + len(stack.suffix) for part, stack in stacks.items()}
+    fewer = {part: dataclasses.replace(stack, num_layers=least[part]) for part, stack in stacks.items()}
+    return dataclasses.replace(config, **fewer)
+
+
 @pytest.mark.parametrize("name", published())
 def test_published_sizes_start_near_the_uniform_distribution(name):
     head = heads.MaskedLM() if isinstance(t2t.preset(name), EncoderConfig) else None
-    network = base.Network(t2t.preset(name, head=head))
+    network = base.Network(fitting(t2t.preset(name, head=head)))
     if t2t.count_parameters(network.config) > LARGEST:
-        pytest.skip("too large to draw here")
+        pytest.skip("too wide to draw here")
     vocab_size = network.config.vocab_size
     tokens = jnp.asarray(np.random.default_rng(0).integers(1, vocab_size, (2, 32), np.int32))
     batch = {f"{side}_input_tokens": tokens for side in ("encoder", "decoder")}

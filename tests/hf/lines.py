@@ -23,6 +23,11 @@ def corpus() -> list[str]:
     return [" ".join(p.split()) for p in paragraphs if p.strip()]
 
 
+def comparable(number: int) -> list[str]:
+    """So many varied lines, none of which has 2,000 characters or more."""
+    return [text for text in varied(number + 100) if len(text) < 2000][-number:]
+
+
 def varied(number: int, *, seed: int = 0, sentinels: int = 100) -> list[str]:
     """Real lines, odd spaces, random characters, composed and decomposed words, runs, sentinels and masks in text."""
     draw = random.Random(seed)

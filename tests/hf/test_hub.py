@@ -68,7 +68,7 @@ def keep(directory, *files: str):
 )
 def test_where_nobody_answers_the_cache_is_asked_at_once(calls, monkeypatch, name, error):
     answer(monkeypatch, error)
-    with pytest.raises(UsageError, match=f"no directory {name}, and the Hugging Face Hub cannot be reached; nor is"):
+    with pytest.raises(hub.HubError, match=f"no directory {name}, and the Hugging Face Hub cannot be reached .*nor is"):
         hub.find(name)
     assert {options["local_files_only"] for options in calls} == {True}
 
@@ -84,7 +84,7 @@ def test_what_was_downloaded_is_found_without_a_network(calls, monkeypatch, tmp_
 def test_a_repository_without_weights_in_the_cache_is_not_all_there(calls, monkeypatch, tmp_path):
     answer(monkeypatch, connection_error())
     keep(tmp_path, "config.json")
-    with pytest.raises(UsageError, match="nor is some/model in its cache"):
+    with pytest.raises(hub.HubError, match="nor is some/model in its cache"):
         hub.find("some/model")
 
 
@@ -118,7 +118,7 @@ def test_a_download_that_breaks_off(monkeypatch, tmp_path):
         monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
 
     fail(connection_error())
-    with pytest.raises(UsageError, match="some/model could not be downloaded from the Hugging Face Hub: Name or"):
+    with pytest.raises(hub.HubError, match="some/model could not be downloaded from the Hugging Face Hub: Name or"):
         hub.find("some/model")
     fail(OSError(28, "No space left on device"))
     with pytest.raises(OSError, match="No space left"):

@@ -219,7 +219,8 @@ def test_transformers_opens_the_directory_and_gives_the_same_ids(trained, kind, 
     vocabulary = trained[kind]
     tokenizer.write(tmp_path, vocabulary, **T5_FRAME, max_length=512)
     opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    texts = [text for text in lines.varied(2000) if len(text) < 2000]
+    texts = lines.comparable(2000)
+    assert len(texts) == 2000
     assert_same_ids(vocabulary, texts, lambda t: opened(t, add_special_tokens=False)["input_ids"])
     batch = opened(["a text", "a longer text"], padding=True)
     assert sorted(batch) == ["attention_mask", "input_ids"]

@@ -211,7 +211,8 @@ def test_tokenizers(tmp_path):
         (tmp_path / name).mkdir()
         tokenizer.write(tmp_path / name, kind, before=[], after=[1], input_names=["input_ids", "attention_mask"])
         paths[name] = str(tmp_path / name)
-    texts = [text for text in lines.varied(2000) if len(text) < 2000]
+    texts = lines.comparable(2000)
+    assert len(texts) == 2000
     (tmp_path / "texts.json").write_text(json.dumps(texts))
     found = version4.run(OPEN_TOKENIZERS, tokenizers=paths, texts=str(tmp_path / "texts.json"))
     for name, kind in kinds.items():

@@ -51,6 +51,14 @@ def test_four_objectives_are_registered_in_t5s_manner(corpus):
         assert set(task.source._splits) == {"train", "validation"}
 
 
+def test_the_names_are_those_of_tfds(corpus):
+    setting, version = {"c4": ("en", "3.1.0"), "wikipedia": ("20230601.en", "1.0.0")}[corpus]
+    builder = importlib.import_module("tensorflow_datasets").builder_cls(corpus)
+    assert seqio.TaskRegistry.get(f"{corpus}_mlm").source.tfds_dataset.name == f"{corpus}/{setting}:{version}"
+    assert setting in {config.name for config in builder.BUILDER_CONFIGS}
+    assert version in map(str, [builder.VERSION, *(builder.SUPPORTED_VERSIONS or [])])
+
+
 def test_a_vocabulary_is_trained_on_the_texts_alone(corpus):
     task = on_rows(f"{corpus}_span_corruption", corpus)
     assert list(texts.raw_texts(task)) == [row["text"] for row in ROWS[corpus]]

@@ -41,8 +41,8 @@ def finish(directory: pathlib.Path) -> None:
     assert process.returncode == 0
 
 
-def kill_at(directory: pathlib.Path, step: int, *, delay: float) -> None:
-    """Starts the run and kills it some time after its metrics reach a step, if it does not end before."""
+def kill_at(directory: pathlib.Path, step: int, *, delay: float) -> bool:
+    """Starts the run and kills it some time after its metrics reach a step; False where it ended before."""
     with start(directory) as process:
         while process.poll() is None:
             records = writer.read(directory / "metrics.jsonl")
@@ -51,17 +51,20 @@ def kill_at(directory: pathlib.Path, step: int, *, delay: float) -> None:
                 process.send_signal(signal.SIGKILL)
                 break
             time.sleep(0.005)
+    return process.returncode == -signal.SIGKILL
 
 
 def check(tmp_path: pathlib.Path, *, kills: int) -> None:
     finish(tmp_path / "straight")
     draw = random.Random(0)
     steps = sorted(draw.randint(1, STEPS - 3) for _ in range(kills))
+    landed = 0
     for step in steps:
-        kill_at(tmp_path / "killed", step, delay=draw.uniform(0, 0.1))
+        landed += kill_at(tmp_path / "killed", step, delay=draw.uniform(0, 0.1))
         store = checkpoint.CheckpointStore(tmp_path / "killed/checkpoints")
         if store.latest() is not None:
             store.verify(store.latest())
+    assert landed >= kills - 1
     finish(tmp_path / "killed")
     assert_same_run(tmp_path / "straight", tmp_path / "killed")
 
