@@ -29,6 +29,21 @@ sys.exit(cli.main())
 """
 
 
+def run(script: str) -> subprocess.CompletedProcess:
+    def reset() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, preexec_fn=reset)
+
+
+@pytest.fixture(autouse=True)
+def heard():
+    """Ctrl-C as on a terminal: in the background of a shell, tests inherit that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     ("meets", "patience"),
     [
@@ -42,7 +57,7 @@ sys.exit(cli.main())
 )
 def test_ctrl_c_ends_a_command_whatever_it_meets(meets, patience):
     script = textwrap.dedent(COMMAND).format(meets=meets, patience=patience)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    done = run(script)
     assert done.returncode == 130
     assert done.stdout == ""
     assert done.stderr == ("" if "kill" in meets else "interrupted\n")
@@ -64,7 +79,7 @@ def test_ctrl_c_while_modules_are_imported_ends_at_once(tmp_path):
         sys.argv = ["t2t", "doctor"]
         sys.exit(cli.main())
     """)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    done = run(script)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 

@@ -78,12 +78,13 @@ def test_quickstart_trains_in_an_empty_directory(installed, tmp_path):
 def test_quickstart_trains_where_pip_has_installed_nothing_but_the_wheel(wheel, tmp_path):
     """With the dependencies that the wheel itself asks for, in an environment of its own (downloads 1 GB)."""
     python = str(tmp_path / "venv" / "bin" / "python")
+    # Without PYTHONPATH, by which pip would hold the clone for t2t installed.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"XLA_FLAGS": ""}
     for command in ([sys.executable, "-m", "venv", "venv"], [python, "-m", "pip", "install", "-q", str(wheel)]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
     empty = tmp_path / "empty"
     empty.mkdir()
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"XLA_FLAGS": ""}
     run(environment, empty, "train", "quickstart", *SMALL, "--evaluate.max-examples", "8", python=python)
     assert (empty / "runs" / "quickstart" / "checkpoints" / "2").is_dir()
     assert run(environment, empty, "presets", "--names", python=python)

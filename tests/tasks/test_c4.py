@@ -55,8 +55,8 @@ def test_the_names_are_those_of_tfds(corpus):
     setting, version = {"c4": ("en", "3.1.0"), "wikipedia": ("20230601.en", "1.0.0")}[corpus]
     builder = importlib.import_module("tensorflow_datasets").builder_cls(corpus)
     assert seqio.TaskRegistry.get(f"{corpus}_mlm").source.tfds_dataset.name == f"{corpus}/{setting}:{version}"
-    assert setting in {config.name for config in builder.BUILDER_CONFIGS}
-    assert version in map(str, [builder.VERSION, *(builder.SUPPORTED_VERSIONS or [])])
+    (config,) = [config for config in builder.BUILDER_CONFIGS if config.name == setting]
+    assert str(config.version or builder.VERSION) == version
 
 
 def test_a_vocabulary_is_trained_on_the_texts_alone(corpus):
