@@ -159,6 +159,6 @@ def _step_of(path: pathlib.Path) -> int:
 def _print(evaluated: Mapping[str, _Evaluated]) -> None:
     for task, one in evaluated.items():
         print(f"{task} ({one.metrics['examples']:,.0f} examples)")
-        for name, shown, value in metrics_lib.shown(one.metrics, of_texts=one.of_texts):
+        for name, shown, value in metrics_lib.present(one.metrics, of_texts=one.of_texts):
             beside = f"    baseline {one.baseline[name]:.4g}" if name in one.baseline else ""
             print(f"  {shown:<20}{value:>10.4g}{beside}")

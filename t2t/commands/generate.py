@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
         for number, batch in enumerate(batches):
             seed = _seed_of(number, seed=options.seed)
-            with lines_lib.naming(options.input, first=1 + number * options.batch_size):
+            with lines_lib.name_lines(options.input, first=1 + number * options.batch_size):
                 generated = model.generate(batch, seed=seed, start=options.start, **how)
             for text, output in zip(batch, generated, strict=True):
                 write({"input": text, "output": output})

@@ -46,7 +46,7 @@ def _name(path: str) -> str:
 
 
 @contextlib.contextmanager
-def naming(path: str, *, first: int) -> Iterator[None]:
+def name_lines(path: str, *, first: int) -> Iterator[None]:
     """Says in which line a text stands that a model cannot use.
 
     Args:

@@ -14,7 +14,7 @@ PER_CENT = frozenset({"accuracy", "exact_match", "f1", "bleu", "rouge1", "rouge2
 """Metrics of texts that `t2t.train.text_metrics` gives in per cent; others have the unit that their task gives them."""
 
 
-def shown(metrics: Mapping[str, float | None], *, of_texts: Collection[str]) -> Iterator[tuple[str, str, float]]:
+def present(metrics: Mapping[str, float | None], *, of_texts: Collection[str]) -> Iterator[tuple[str, str, float]]:
     """Name, name with the unit, and value of each metric of an evaluation; NaN for values that are not finite.
 
     Args:
@@ -22,7 +22,7 @@ def shown(metrics: Mapping[str, float | None], *, of_texts: Collection[str]) -> 
         of_texts: names of those of texts.
 
     Example:
-        >>> list(shown({"accuracy": 0.25, "examples": 8.0}, of_texts=()))
+        >>> list(present({"accuracy": 0.25, "examples": 8.0}, of_texts=()))
         [('accuracy', 'token accuracy (%)', 25.0)]
     """
     for name, value in metrics.items():

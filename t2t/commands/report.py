@@ -65,7 +65,7 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         baseline: Mapping[str, float] = content["baseline"] or {}
         of_texts = content.get("text_metrics", baseline)
         compared = {name for name in metrics if name in baseline} or set(metrics) - {"loss"}
-        for name, shown, value in metrics_lib.shown(metrics, of_texts=of_texts):
+        for name, shown, value in metrics_lib.present(metrics, of_texts=of_texts):
             if name in compared:
                 yield Result(
                     task=_on_own_files(content["task"], content["split"], own),

@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         both = list(zip(texts, pairs, strict=True))
         for number, batch in enumerate(lines_lib.batches(both, size=options.batch_size, label="scoring")):
             items = [pair for _, pair in batch]
-            with lines_lib.naming(options.input, first=1 + number * options.batch_size):
+            with lines_lib.name_lines(options.input, first=1 + number * options.batch_size):
                 scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
             for (text, _), score in zip(batch, scores, strict=True):
                 write({"input": text, "score": float(score)})

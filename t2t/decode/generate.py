@@ -135,7 +135,7 @@ def generate(
             rows_in_all=prompt_batches.num_rows(len(indices), batch_size=batch_size),
             length=length,
         )
-        with prompt_batches.memory_for(indices, lengths, ways=["generate fewer tokens"]):
+        with prompt_batches.explain_memory(indices, lengths, ways=["generate fewer tokens"]):
             if decoding.beams > 1:
                 tokens = beam.beam_search(network, params, batch, decoding=decoding).tokens[:, 0]
             else:

@@ -56,7 +56,7 @@ def num_rows(number: int, *, batch_size: int) -> int:
 
 
 @contextlib.contextmanager
-def memory_for(indices: Sequence[int], lengths: Sequence[int], *, ways: Sequence[str] = ()) -> Iterator[None]:
+def explain_memory(indices: Sequence[int], lengths: Sequence[int], *, ways: Sequence[str] = ()) -> Iterator[None]:
     """Where the device has no memory for a batch, says for which text that is.
 
     Args:

@@ -89,7 +89,7 @@ def score(
     ):
         rows_in_all = prompt_batches.num_rows(len(indices), batch_size=batch_size)
         batch = _batch([rows[i] for i in indices], network, rows_in_all=rows_in_all, length=length, limit=limit)
-        with prompt_batches.memory_for(indices, lengths):
+        with prompt_batches.explain_memory(indices, lengths):
             by_token = np.asarray(score_tokens(network, params, batch), np.float64)[: len(indices)]
         scores[indices] = by_token.sum(axis=1)
         if reduction == "mean":

@@ -113,11 +113,11 @@ class Network:
         stacks = {name: part for name, part in found.items() if isinstance(part, stack.StackConfig)}
         config = self.config
         if stacks:
-            config = dataclasses.replace(config, **{name: _once(part) for name, part in stacks.items()})
+            config = dataclasses.replace(config, **{name: _unrepeated(part) for name, part in stacks.items()})
         shapes = _shapes_unrolled(dataclasses.replace(self, config=config))
         for side in SIDES:
             if side in shapes and stacks:
-                shapes = {**shapes, side: _stacked(shapes[side], stacks[side if side in stacks else "stack"])}
+                shapes = {**shapes, side: _repeated_shapes(shapes[side], stacks[side if side in stacks else "stack"])}
         return jax.tree.map(lambda leaf: leaf, shapes)  # a copy, in the order of all trees
 
     def shapes_by_path(self) -> dict[str, tuple[int, ...]]:
@@ -229,13 +229,13 @@ def _shapes_unrolled(network: Network) -> Params:
     return jax.eval_shape(lambda key: nn.unbox(network._boxed(key, unrolled=True)), jax.random.key(0))
 
 
-def _once(config: stack.StackConfig) -> stack.StackConfig:
+def _unrepeated(config: stack.StackConfig) -> stack.StackConfig:
     """The stack that has its pattern once, with parameters of its own."""
     num_layers = config.num_layers - len(config.pattern) * (config.repeats - 1)
     return dataclasses.replace(config, num_layers=num_layers, sharing=None)
 
 
-def _stacked(shapes: Params, config: stack.StackConfig) -> Params:
+def _repeated_shapes(shapes: Params, config: stack.StackConfig) -> Params:
     """The shapes of a stack's parameters, from those of the unrolled module that has the pattern once."""
     length = config.repeats if config.sharing is None else config.sharing.groups
     names = {f"layers_{j}_0": f"layers_{j}" for j in range(len(config.pattern))}

@@ -8,7 +8,7 @@ OF_TOKENS = {"loss": 2.0, "cross_entropy": 2.0, "accuracy": 0.25, "perplexity": 
 
 
 def shown(values, *of_texts: str) -> dict[str, float]:
-    return {name: value for _, name, value in metrics.shown(values, of_texts=of_texts)}
+    return {name: value for _, name, value in metrics.present(values, of_texts=of_texts)}
 
 
 def test_shares_of_tokens_are_in_per_cent():
