@@ -57,7 +57,8 @@ def test_texts_are_generated_scored_and_kept(tmp_path):
     assert {"accuracy", "cross_entropy", "perplexity", "examples"} <= values.keys()
     result = json.loads((tmp_path / "tiny_first/7.json").read_text())
     assert result == {
-        "step": 7, "task": "tiny_first", "split": "validation", "metrics": values, "baseline": {"accuracy": 10.0},
+        "step": 7, "task": "tiny_first", "split": "validation", "metrics": values, "text_metrics": ["accuracy"],
+        "baseline": {"accuracy": 10.0},
     }  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "tiny_first/predictions.jsonl").read_text().splitlines()]
     assert len(lines) == values["examples"] == 13
