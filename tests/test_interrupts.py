@@ -30,10 +30,8 @@ sys.exit(cli.main())
 
 
 def run(script: str) -> subprocess.CompletedProcess:
-    def reset() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, preexec_fn=reset)
+    hears = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    return subprocess.run([sys.executable, "-c", hears + script], capture_output=True, text=True, timeout=50)
 
 
 @pytest.fixture(autouse=True)

@@ -71,7 +71,7 @@ def test_what_is_left_out_and_what_is_fresh_is_named(tmp_path, capsys):
 def test_a_name_that_is_no_directory_is_looked_for_on_the_hub(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert cli.main(["import", "google-t5/t5-nowhere", str(tmp_path / "ours")]) == 2
+    assert cli.main(["import", "google-t5/t5-nowhere", str(tmp_path / "ours")]) == 1
     message = capsys.readouterr().err
     assert "no directory google-t5/t5-nowhere" in message and "cannot be reached" in message
 

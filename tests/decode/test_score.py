@@ -89,7 +89,7 @@ def test_a_text_without_memory_is_named(monkeypatch):
     with pytest.raises(TextError) as error:
         score.score(network, params, [([5], [6]), ([5] * 900, [6])], start_id=0)
     assert str(error.value) == (
-        "text 2 has 900 tokens, for which the device has no memory in a batch of 2 texts: shorten it, or give a "
+        "text 2 has 900 tokens, for which the device has no memory in a batch of 2 texts: shorten it, or take a "
         "smaller batch"
     )
     with pytest.raises(TextError, match="text 1 has 900 tokens, for which the device has no memory: shorten it$"):
