@@ -111,7 +111,7 @@ def _replace(output: pathlib.Path, save: Callable[[pathlib.Path], Any]) -> None:
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as folder:
         save(pathlib.Path(folder))
-        made = [path for path in pathlib.Path(folder).iterdir()]
+        made = list(pathlib.Path(folder).iterdir())
         for path in made:
             path.replace(output / path.name)
         for name in set(FILES) - {path.name for path in made}:  # the earlier one may have been of another kind

@@ -58,11 +58,13 @@ def check(tmp_path: pathlib.Path, *, kills: int) -> None:
     finish(tmp_path / "straight")
     draw = random.Random(0)
     steps = sorted(draw.randint(1, STEPS - 3) for _ in range(kills))
+    landed = 0
     for step in steps:
-        kill_at(tmp_path / "killed", step, delay=draw.uniform(0, 0.1))
+        landed += kill_at(tmp_path / "killed", step, delay=draw.uniform(0, 0.1))
         store = checkpoint.CheckpointStore(tmp_path / "killed/checkpoints")
         if store.latest() is not None:
             store.verify(store.latest())
+    assert landed >= kills - 1, f"{landed} of {kills} kills came before the end of the run"
     finish(tmp_path / "killed")
     assert_same_run(tmp_path / "straight", tmp_path / "killed")
 
