@@ -43,12 +43,13 @@ def run(arguments: Sequence[str]) -> int:
     """Understand the directory and write it anew."""
     options = arguments_lib.parse(Import, arguments, command="import")
     output = pathlib.Path(options.output)
-    arguments_lib.check_output(output, overwrite=options.overwrite)
     from t2t import heads
     from t2t.errors import UsageError
     from t2t.hf import hub, load, model_directory
     from t2t.vocabulary import Vocabulary
 
+    model_directory.check_directory(output)
+    arguments_lib.check_output(output, overwrite=options.overwrite)
     chosen = {"pretraining": heads.PRETRAINING, "masked": heads.MaskedLM()}
     opened = load.open_directory(
         hub.find(options.source),

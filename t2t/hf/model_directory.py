@@ -12,11 +12,32 @@ from pathlib import Path
 
 from t2t import __version__
 from t2t import config as config_lib
+from t2t.errors import UsageError
 from t2t.hf import files, load
 from t2t.vocabulary import Vocabulary
 
 PARAMS = "params"
 """The folder of the parameters."""
+
+
+def check_directory(directory: Path) -> None:
+    """Refuses to write over the config.json of anything but such a model: of a run, a checkpoint, an export.
+
+    Raises:
+        UsageError: the directory holds one.
+    """
+    file = directory / "config.json"
+    if not file.is_file():
+        return
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not {"t2t", "model"} <= content.keys():
+        raise UsageError(
+            f"{directory} holds something else than an imported model (see its config.json), which an import would "
+            "destroy: choose another directory"
+        )
 
 
 def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "float32") -> list[str]:
@@ -28,7 +49,11 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         directory: made if missing.
         opened: by `t2t.hf.load.open_directory`, which decides about heads and what is left out.
         dtype: that the parameters are stored in: float32, bfloat16 or float16.
+
+    Raises:
+        UsageError: the directory holds a run, a checkpoint or a Hugging Face model.
     """
+    check_directory(directory)
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
     (directory / PARAMS).mkdir(parents=True, exist_ok=True)

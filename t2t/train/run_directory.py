@@ -1,6 +1,6 @@
 """The directory of a run: self-contained, so that every command works from it alone.
 
-RUN/config.json    {"t2t": version, "experiment": ..., "versions", "git", "command"}
+RUN/config.json    {"t2t": version, "experiment": ..., "versions", "git", "command", "devices", "earlier": [starts]}
     recipe/        the config file and the task modules, verbatim; in from_step_N/ those that had changed on resume
     vocabulary/    checkpoints/    metrics.jsonl    events/    eval/TASK/    log.txt
 """
@@ -39,6 +39,9 @@ PACKAGES = (
     "tokenizers",
 )  # fmt: skip
 """Packages whose versions a run records."""
+
+STARTED = ("t2t", "versions", "git", "command", "devices")
+"""What config.json says about the last start of the run, and of each earlier one in "earlier"."""
 
 
 class BusyError(ValueError):
@@ -147,8 +150,15 @@ class RunDirectory:
         vocabulary.save(self.vocabulary)
         self._copy_recipe(experiment, recipe, step=step)
         partial = self.config.with_name("config.json.partial")
-        partial.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        earlier = self._earlier_starts() if step > 0 else []
+        partial.write_text(json.dumps({**about, "earlier": earlier}, indent=2) + "\n", encoding="utf-8")
         partial.replace(self.config)
+
+    def _earlier_starts(self) -> list[dict[str, Any]]:
+        """With what the run was started before this time, the first start first."""
+        content = self.read() or {}
+        last = {name: content[name] for name in STARTED if name in content}
+        return [*content.get("earlier", ()), *([last] if last else ())]
 
     def cut_back(self, step: int) -> None:
         """Removes evaluations of later steps than the one the run goes on from."""

@@ -57,12 +57,23 @@ def test_commands_find_out_before_they_open_a_model(here, capsys, command):
     assert "cannot be written" in error and "no_such_model" not in error
 
 
-def test_an_export_over_a_run_is_refused_for_good(here, capsys):
-    (here / "run").mkdir()
-    (here / "run" / "config.json").write_text(json.dumps({"t2t": "0.1.0", "experiment": {}}))
-    assert cli.main(["export", "no_such_model", "run"]) == 2
-    error = capsys.readouterr().err
-    assert "choose another directory" in error and "--overwrite" not in error
+@pytest.mark.parametrize(
+    ("command", "there"),
+    [
+        ("export", {"t2t": "0.1.0", "experiment": {}}),
+        ("export", {"t2t": "0.1.0", "model": {}, "source": ""}),
+        ("import", {"t2t": "0.1.0", "experiment": {}}),
+        ("import", {"model_type": "t5"}),
+    ],
+)
+def test_what_would_be_destroyed_is_refused_for_good(here, capsys, command, there):
+    (here / "taken").mkdir()
+    (here / "taken" / "config.json").write_text(json.dumps(there))
+    for overwrite in ([], ["--overwrite"]):
+        assert cli.main([command, "no_such_model", "taken", *overwrite]) == 2
+        error = capsys.readouterr().err
+        assert "choose another directory" in error and "--overwrite" not in error
+    assert json.loads((here / "taken" / "config.json").read_text()) == there
 
 
 @pytest.mark.parametrize(("missing", "said"), [(["torch"], "torch"), (["torch", "transformers"], "torch and transf")])

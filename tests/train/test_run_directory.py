@@ -36,6 +36,17 @@ def test_config_json_says_what_was_run_and_with_what(run):
     assert Vocabulary.load(run.vocabulary) == ByteVocabulary()
 
 
+def test_config_json_keeps_with_what_a_run_was_started_before(run):
+    experiment = tiny_run.experiment()
+    for step, word in ((0, "lost"), (0, "first"), (4, "second"), (6, "third")):  # a run at step 0 begins anew
+        about = run_directory.describe(experiment, command=["t2t", "train", word])
+        run.write(about, experiment, vocabulary=ByteVocabulary(), step=step, recipe=None)
+    content = json.loads(run.config.read_text())
+    assert content["command"] == ["t2t", "train", "third"]
+    assert [start["command"][-1] for start in content["earlier"]] == ["first", "second"]
+    assert all(start["versions"] == content["versions"] for start in content["earlier"])
+
+
 def test_recipe_holds_config_file_and_task_modules_verbatim(run, tmp_path):
     recipe = tmp_path / "mine.py"
     recipe.write_text("# my config\n")
