@@ -221,6 +221,7 @@ class Model:
             card=_card(Path(directory).resolve().name, self.about),
             generation=_generation(self.config, self.about),
             bare_prompts=self.start_id is None,
+            ends_prompts=self._ends_prompts,
             start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
         )
@@ -279,12 +280,19 @@ class Model:
         vocabulary = self._vocabulary()
         rows = vocabulary.encode_batch(texts)
         causal = isinstance(self.config, DecoderConfig) and not self.config.prefix_attention
-        pairs = "experiment" in self.about and "inputs" in self.about["experiment"]["data"]["lengths"]
-        if (causal and not pairs) or vocabulary.eos_id is None:
+        if (causal and not self._ends_prompts) or vocabulary.eos_id is None:
             return rows
         # The empty input of a prefix-LM stays empty: it is a text without a prefix.
         both_sides = isinstance(self.config, EncoderDecoderConfig)
         return [self._frame.fit([*row, vocabulary.eos_id])[0] if row or both_sides else [] for row in rows]
+
+
+    @property
+    def _ends_prompts(self) -> bool:
+        """Whether an end token follows the prompts of a decoder: those it learned from, or its tokenizer, say so."""
+        learned = self.about.get("experiment")
+        pairs = learned is not None and "inputs" in learned["data"]["lengths"]
+        return isinstance(self.config, DecoderConfig) and (pairs or bool(self.about.get("ends_prompts")))
 
 
 @functools.partial(jax.jit, static_argnames=("network", "deterministic", "hidden_states", "attentions"))

@@ -83,7 +83,7 @@ def open_lazily(path: str | os.PathLike) -> api.Model:
         params=traverse_util.unflatten_dict({name: leaves[name] for name in wanted}, sep="/"),
         vocabulary=vocabulary,
         start_id=source.start_id if says_start else api.start_id(source.config, vocabulary),
-        about=_about(source.path, source.kind),
+        about=_about(source.path, source.kind, source.config),
     )
 
 
@@ -105,15 +105,19 @@ def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> ap
         vocabulary=vocabulary,
         dtype=dtype,
         start_id=hf_load.start_id(directory, opened.config),
-        about=_about(directory, "Hugging Face"),
+        about=_about(directory, "Hugging Face", opened.config),
     )
 
 
-def _about(path: Path, kind: str) -> dict[str, Any]:
+def _about(path: Path, kind: str, config: Any) -> dict[str, Any]:
     """What a directory says of the training of its model."""
+    from t2t.hf import load as hf_load
+
     about: dict[str, Any] = {"path": str(path), "kind": kind}
-    if kind not in ("run", "checkpoint"):
-        return about
+    if kind == "Hugging Face":
+        return about | {"ends_prompts": hf_load.ends_prompts(path, config)}
+    if kind == "model":
+        return about | {"ends_prompts": hf_load.read_config(path).get("ends_prompts", False)}
     from t2t.train import checkpoint
 
     store = checkpoint.CheckpointStore(path / "checkpoints" if kind == "run" else path.parent)

@@ -186,6 +186,7 @@ class TrainPipeline:
             "packing": self._packing,
             "seed": order.seed,
             "examples": {task.name: len(task) for task in self.stream.tasks},
+            "checksums": {task.name: task.store.checksum for task in self.stream.tasks},
             "rates": {task.name: rate for task, rate in zip(self.stream.tasks, order.rates, strict=True)},
         }
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from t2t.decode.decoding import Decoding, allowed_tokens
+from t2t.decode.decoding import Decoding, allowed_tokens, cache_length
 from t2t.functional.attention import MASKED_SCORE
 from t2t.models.base import Network
 from t2t.nn.cache import Cache
@@ -49,7 +49,7 @@ def length_penalty(length: Float[Array, "*n"] | Int[Array, "*n"] | int, *, alpha
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=("step", "live_tokens", "live_scores", "tokens", "scores", "finished", "hidden", "cache"),
+    data_fields=("step", "live_tokens", "live_scores", "tokens", "scores", "finished", "cache"),
     meta_fields=(),
 )
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +62,7 @@ class _Search:
     tokens: Array  # [B, K, T]
     scores: Array  # [B, K]
     finished: Array  # [B, K], whether the place is taken
-    hidden: Array  # [B * K, 1, D] of the last token of each live text
-    cache: Cache
+    cache: Cache  # of B * K rows, without the last token of each live text
 
 
 @functools.partial(jax.jit, static_argnames=("network", "decoding"))
@@ -79,7 +78,7 @@ def beam_search(network: Network, params, batch: Batch, *, decoding: Decoding) -
     unstacked = network.unstack(params)
     num_rows, prompt_length = batch["decoder_input_tokens"].shape
     num_beams = decoding.beams
-    hidden, cache = network.prefill(unstacked, batch, length=prompt_length + decoding.max_tokens)
+    hidden, cache = network.prefill(unstacked, batch, length=cache_length(prompt_length, decoding))
     every_row = jnp.repeat(jnp.arange(num_rows), num_beams)
 
     def unfinished(search: _Search) -> Array:
@@ -87,15 +86,18 @@ def beam_search(network: Network, params, batch: Batch, *, decoding: Decoding) -
         worst_finished = jnp.where(search.finished, search.scores, MASKED_SCORE).min(axis=1)
         return (search.step < decoding.max_tokens) & jnp.any(worst_finished <= best_live)
 
-    def advance(search: _Search) -> _Search:
-        log_probabilities = jax.nn.log_softmax(network.logits(params, search.hidden[:, -1]))
+    def choose(search: _Search, hidden: Array) -> _Search:
+        log_probabilities = jax.nn.log_softmax(network.logits(params, hidden[:, -1]))
         allowed = allowed_tokens(log_probabilities.shape[-1], search.step, decoding)
         scores = jnp.where(allowed, log_probabilities, MASKED_SCORE).reshape(num_rows, num_beams, -1)
         search, parents = _choose(search, scores, decoding)
         rows = (jnp.arange(num_rows)[:, None] * num_beams + parents).reshape(-1)
-        last = jax.lax.dynamic_index_in_dim(search.live_tokens, search.step, axis=2).reshape(-1, 1)
-        hidden, cache = network.extend(unstacked, last, search.cache.gather(rows))
-        return dataclasses.replace(search, step=search.step + 1, hidden=hidden, cache=cache)
+        return dataclasses.replace(search, step=search.step + 1, cache=search.cache.gather(rows))
+
+    def advance(search: _Search) -> _Search:
+        last = jax.lax.dynamic_index_in_dim(search.live_tokens, search.step - 1, axis=2).reshape(-1, 1)
+        hidden, cache = network.extend(unstacked, last, search.cache)
+        return choose(dataclasses.replace(search, cache=cache), hidden)
 
     empty = jnp.full((num_rows, num_beams, decoding.max_tokens), decoding.pad_id, jnp.int32)
     only_first = jnp.where(jnp.arange(num_beams) == 0, 0.0, MASKED_SCORE)
@@ -106,10 +108,9 @@ def beam_search(network: Network, params, batch: Batch, *, decoding: Decoding) -
         tokens=empty,
         scores=jnp.full((num_rows, num_beams), MASKED_SCORE),
         finished=jnp.zeros((num_rows, num_beams), bool),
-        hidden=hidden[every_row, -1:],
         cache=cache.gather(every_row),
     )
-    search = jax.lax.while_loop(unfinished, advance, search)
+    search = jax.lax.while_loop(unfinished, advance, choose(search, hidden[every_row]))
     any_finished = search.finished.any(axis=1)
     return Beams(
         tokens=jnp.where(any_finished[:, None, None], search.tokens, search.live_tokens),

@@ -48,6 +48,16 @@ class Decoding:
             raise ValueError("top_k and top_p truncate a sampled distribution: give temperature > 0 with them")
 
 
+def cache_length(prompt_length: int, decoding: Decoding) -> int:
+    """How many positions are read: the prompt's and those of all generated tokens but the last, which nothing follows.
+
+    Example:
+        >>> cache_length(3, Decoding(eos_id=None, max_tokens=1))
+        3
+    """
+    return prompt_length + decoding.max_tokens - 1
+
+
 def allowed_tokens(num_rows: int, step: Array, decoding: Decoding) -> Bool[Array, "1 V"]:
     """Which ids may be chosen at a step: none beyond the vocabulary, no end before `min_tokens`.
 

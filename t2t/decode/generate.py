@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Key
 
 from t2t.decode import beam
 from t2t.decode import prompts as prompt_batches
-from t2t.decode.decoding import Decoding, allowed_tokens
+from t2t.decode.decoding import Decoding, allowed_tokens, cache_length
 from t2t.decode.refusal import TextError
 from t2t.functional import sampling
 from t2t.functional.attention import MASKED_SCORE
@@ -52,7 +52,7 @@ def generate_tokens(network: Network, params, batch: Batch, *, decoding: Decodin
     """
     unstacked = network.unstack(params)
     rows, prompt_length = batch["decoder_input_tokens"].shape
-    hidden, cache = network.prefill(unstacked, batch, length=prompt_length + decoding.max_tokens)
+    hidden, cache = network.prefill(unstacked, batch, length=cache_length(prompt_length, decoding))
 
     def choose(step, hidden, finished, total):
         logits = network.logits(params, hidden[:, -1])
@@ -76,14 +76,15 @@ def generate_tokens(network: Network, params, batch: Batch, *, decoding: Decodin
         return (step < decoding.max_tokens) & ~jnp.all(finished)
 
     def advance(carry):
-        step, tokens, hidden, finished, total, cache = carry
+        step, tokens, token, finished, total, cache = carry
+        hidden, cache = network.extend(unstacked, token[:, None], cache)
         token, finished, total = choose(step, hidden, finished, total)
         tokens = jax.lax.dynamic_update_slice(tokens, token[:, None], (0, step))
-        hidden, cache = network.extend(unstacked, token[:, None], cache)
-        return step + 1, tokens, hidden, finished, total, cache
+        return step + 1, tokens, token, finished, total, cache
 
-    tokens = jnp.full((rows, decoding.max_tokens), decoding.pad_id, jnp.int32)
-    start = (jnp.int32(0), tokens, hidden[:, -1:], jnp.zeros(rows, bool), jnp.zeros(rows, jnp.float32), cache)
+    token, finished, total = choose(jnp.int32(0), hidden, jnp.zeros(rows, bool), jnp.zeros(rows, jnp.float32))
+    tokens = jnp.full((rows, decoding.max_tokens), decoding.pad_id, jnp.int32).at[:, 0].set(token)
+    start = (jnp.int32(1), tokens, token, finished, total, cache)
     _, tokens, _, _, total, _ = jax.lax.while_loop(unfinished, advance, start)
     return Generated(tokens, total)
 
@@ -163,7 +164,7 @@ def _room_for_prompts(network: Network, decoding: Decoding) -> int | None:
         return None
     if isinstance(network.config, EncoderDecoderConfig):
         return positions.max_positions
-    return positions.max_positions - decoding.max_tokens
+    return positions.max_positions - cache_length(0, decoding)
 
 
 def _check_prompts(network: Network, prompts, decoding: Decoding, start_id: int | Sequence[int] | None) -> None:

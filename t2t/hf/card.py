@@ -93,8 +93,8 @@ def render(
         f"## Training\n\n{card.recipe}" if card.recipe else "",
         f"## Data\n\n{card.data}" if card.data else "",
         "## Results on held-out data\n\n| metric | value |\n|---|---|\n"
-        + "\n".join(f"| {name} | {value:.4g} |" for name, value in card.metrics.items())
-        if card.metrics
+        + "\n".join(f"| {name} | {value:.4g} |" for name, value in _results(card).items())
+        if _results(card)
         else "",
         "## Provenance\n\n"
         + "\n".join(f"- {name}: {value}" for name, value in {"t2t": t2t.__version__, **card.provenance}.items()),
@@ -122,7 +122,7 @@ def _header(card: Card, architecture: str) -> str:
 def _model_index(card: Card, task: str | None) -> list[dict[str, Any]]:
     """Metrics as the Hub's tables want them; a name is DATASET/METRIC, or a metric alone."""
     results = []
-    for name, value in card.metrics.items():
+    for name, value in _results(card).items():
         dataset, _, metric = name.rpartition("/")
         results.append(
             {
@@ -132,6 +132,11 @@ def _model_index(card: Card, task: str | None) -> list[dict[str, Any]]:
             }
         )
     return [{"name": card.name, "results": results}] if results else []
+
+
+def _results(card: Card) -> dict[str, float]:
+    """The metrics without the numbers of examples they were measured on."""
+    return {name: value for name, value in card.metrics.items() if name.rpartition("/")[2] != "examples"}
 
 
 def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: str | None = None) -> str:

@@ -44,6 +44,7 @@ def export(
     card: cards.Card | None = None,
     generation: Mapping[str, Any] | None = None,
     bare_prompts: bool = False,
+    ends_prompts: bool = False,
     start_id: int | None = None,
     dtype: str = "float32",
     max_shard_bytes: int = files.MAX_SHARD_BYTES,
@@ -59,6 +60,7 @@ def export(
         generation: settings of generation_config.json, such as max_new_tokens and num_beams.
         bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
           the start token that t2t trains with.
+        ends_prompts: whether the end token follows a decoder's texts, as it does the inputs of text-to-text tasks.
         start_id: token that starts the decoder of an encoder-decoder; None = that of the vocabulary.
         dtype: float32, bfloat16 or float16.
         max_shard_bytes: above this size the tensors are divided among files.
@@ -96,7 +98,10 @@ def export(
     if generation_json is not None:
         texts["generation_config.json"] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
     if vocabulary is not None:
-        written += _write_tokenizer(directory, vocabulary, family, config, bare_prompts=bare_prompts)
+        around = frames.around(family, vocabulary, start_id=None if bare_prompts else vocabulary.start_id)
+        if ends_prompts and vocabulary.eos_id is not None:
+            around["after"] = [vocabulary.eos_id]
+        written += _write_tokenizer(directory, vocabulary, family, config, around=around)
     texts["README.md"] = cards.render(
         card or cards.Card(name=directory.resolve().name),
         architecture=architecture,
@@ -240,13 +245,13 @@ def _write_tokenizer(
     family: config_map.Family,
     config: Any,
     *,
-    bare_prompts: bool,
+    around: Mapping[str, list[int]],
 ) -> list[str]:
     position = config.embed.position
     return tokenizer.write(
         directory,
         vocabulary,
-        **frames.around(family, vocabulary, start_id=None if bare_prompts else vocabulary.start_id),
+        **around,
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
         padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),

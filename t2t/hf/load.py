@@ -225,6 +225,11 @@ def start_id(directory: Path, config: Any) -> int | None:
     return token
 
 
+def ends_prompts(directory: Path, config: Any) -> bool:
+    """Whether the tokenizer of a decoder ends every text, as it does for one that learned text-to-text tasks."""
+    return isinstance(config, DecoderConfig) and tokenizer.last_token(directory) is not None
+
+
 def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, str]:
     """Present name -> name in the files, for all tensors that the family does not ignore."""
     found: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """A model directory of t2t's own: parameters as safetensors under their paths, written one stacked leaf at a time.
 
-    config.json    {"t2t": version, "model": config, "start_id": token before a decoder's text, "source": where from}
+    config.json    {"t2t": version, "model": config, "start_id": token before a decoder's text,
+                    "ends_prompts": whether one follows, "source": where from}
     params/        *.safetensors, by paths such as decoder/layers_0/attention/query/kernel
     vocabulary/
 
@@ -66,6 +67,7 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         "t2t": __version__,
         "model": config_lib.to_json(opened.config),
         "start_id": load.start_id(opened.directory, opened.config),
+        "ends_prompts": load.ends_prompts(opened.directory, opened.config),
         "source": str(opened.directory),
     }
     if opened.vocabulary is not None:

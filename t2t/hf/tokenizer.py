@@ -78,11 +78,22 @@ def write(
 
 def first_token(directory: Path) -> int | None:
     """The token that the tokenizer.json of a directory puts before every text; None where there is neither."""
+    return next(iter(_around_a_text(directory)[0]), None)
+
+
+def last_token(directory: Path) -> int | None:
+    """The token that the tokenizer.json of a directory puts after every text; None where there is neither."""
+    return next(iter(_around_a_text(directory)[1][::-1]), None)
+
+
+def _around_a_text(directory: Path) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a text."""
     file = directory / "tokenizer.json"
     if not file.is_file():
-        return None
-    encoded = tokenizers.Tokenizer.from_file(str(file)).encode("a")  # of "" a token after the text would come first too
-    return encoded.ids[0] if encoded.special_tokens_mask[:1] == [1] else None
+        return [], []
+    encoded = tokenizers.Tokenizer.from_file(str(file)).encode("a")
+    ours = [place for place, special in enumerate(encoded.special_tokens_mask) if not special]
+    return (encoded.ids[: ours[0]], encoded.ids[ours[-1] + 1 :]) if ours else ([], [])
 
 
 def tokenizer_json(

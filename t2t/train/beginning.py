@@ -31,8 +31,8 @@ class RunError(ValueError):
     """A run could not go on; the message says what is left of it and what to do."""
 
 
-class DivergedError(RunError, UsageError):
-    """A run ended in numbers that are not finite: run again, it would end so again."""
+class FatalError(RunError, UsageError):
+    """A run ended in numbers that are not finite, or in an example that cannot be read: run again, it would so again."""
 
 
 class DataError(ValueError):
@@ -221,9 +221,11 @@ def explain(
     store.wait()
     last = store.latest()
     good = "No checkpoint is there yet" if last is None else f"The last good checkpoint is {store.path(last)}"
+    if isinstance(error, DataError) and isinstance(error.__cause__, ValueError):  # it lies in memory as it is
+        return FatalError(f"{error}. {good}. The same command would come to the same example: mend the task or its text.")
     if not isinstance(error, NonFiniteError):
         return RunError(f"{error}. {good}. Put that right and run the same command to go on.")
-    return DivergedError(
+    return FatalError(
         f"loss, gradient or parameters are not finite after step {error.step} ({', '.join(error.names)}); training "
         f"stops and nothing of it is saved. {good}. The same command would come to the same step: start a new run from "
         "that checkpoint (--init) with a lower learning rate, clip_norm, or in float32."

@@ -64,6 +64,8 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         abstract = jax.eval_shape(lambda params: state_lib.init_state(params, optimizer), shapes)
         shardings = state_lib.state_shardings(abstract, axes, mesh)
         converter = make_converter(experiment, vocabulary)
+        check_positions(experiment, converter)
+        check_objective(experiment, converter)
     except ValueError as error:
         raise UsageError(str(error)) from error
     return Pieces(
@@ -135,6 +137,47 @@ def _check_lengths(lengths: Mapping[str, int], *, encoder: bool) -> None:
     unknown = sorted(set(lengths) - set(known))
     if unknown:
         raise UsageError(f"data.lengths has {', '.join(unknown)}; possible are {', '.join(known)}")
+
+
+def check_positions(experiment: Experiment, converter: features.Converter) -> None:
+    """Refuses rows longer than the tables of positions: what lies beyond the last would be taken for the last.
+
+    Raises:
+        UsageError: with the lengths that fit.
+    """
+    model, lengths = experiment.model, converter.lengths
+    match model:
+        case EncoderDecoderConfig():
+            sides = [("inputs", lengths["inputs"], model.embed)]
+            sides += [("targets", lengths["targets"], model.decoder_embed or model.embed)]
+        case DecoderConfig():
+            (width,) = converter.capacity
+            sides = [(" and ".join(name for name in ("inputs", "targets") if name in lengths), width, model.embed)]
+        case _:
+            sides = [("inputs", lengths["inputs"], model.embed)]
+    for name, length, embed in sides:
+        if embed.position is not None and length > embed.position.max_positions:
+            raise UsageError(
+                f"data.lengths gives rows of {length} tokens ({name}), but the model has "
+                f"{embed.position.max_positions} positions: shorten them, or give the model more (max_positions)"
+            )
+
+
+def check_objective(experiment: Experiment, converter: features.Converter) -> None:
+    """Refuses an objective that finds nothing to learn in the batches of the model.
+
+    Raises:
+        UsageError: with what the batches hold.
+    """
+    batch = converter.convert([[]])
+    try:
+        jax.eval_shape(experiment.objective.weights, batch)
+    except KeyError as error:
+        raise UsageError(
+            f"{type(experiment.objective).__name__} reads {error}, which no batch of a {type(experiment.model).__name__} "
+            f"holds (there is {', '.join(sorted(batch))}): choose the objective of the model's kind, LanguageModeling for "
+            "decoders and encoder-decoders, MaskedLanguageModeling for encoders"
+        ) from error
 
 
 def start_id(vocabulary: Vocabulary) -> int:

@@ -344,6 +344,8 @@ class CheckpointStore:
 
     def _discard(self, step: int) -> None:
         """Removes what a failed save has written, for a second: threads may still write, `clean` removes the last."""
+        if (replaced := self.directory / f"{step}.replaced").is_dir() and not self.path(step).exists():
+            replaced.rename(self.path(step))
         for _ in range(10):
             for path in list(self.directory.glob(f"{step}.partial*")):
                 shutil.rmtree(path, ignore_errors=True)

@@ -239,10 +239,13 @@ def _measure(
 
 
 def baseline(experiment: Experiment, task: str, split: str) -> dict[str, float] | None:
-    """What a predictor that has learned nothing reaches on the examples evaluated.
+    """What a predictor that has learned nothing reaches on the examples evaluated; None where nobody knows.
 
-    A module of tasks may offer it: `baseline(task, split, max_examples)`.
+    A module of tasks may offer it: `baseline(task, split, max_examples)`. It knows its own examples alone, not those of
+    a user's files.
     """
+    if experiment.data.files or experiment.data.eval_files:
+        return None
     for module in experiment.data.modules:
         offer = getattr(sys.modules.get(module), "baseline", None)
         if offer is None:

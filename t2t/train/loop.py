@@ -23,7 +23,9 @@ import jax
 from t2t import sharding
 from t2t.config import Experiment
 from t2t.data.corpora import MissingFileError
-from t2t.train import beginning, build, checkpoint, evaluate, progress, record, run_directory, signals, tasks
+from t2t.train import (
+    beginning, build, checkpoint, evaluate, processes, progress, record, run_directory, signals, tasks,
+)  # fmt: skip
 from t2t.train.interval import Interval, NonFiniteError
 from t2t.train.state import TrainState
 from t2t.train.step import make_train_step
@@ -64,8 +66,9 @@ def train(
         progress.Progress(run.log, total=experiment.train.steps) as report,
         beginning.open_store(run, experiment) as store,
     ):
-        run.check_resumable(experiment, has_checkpoint=store.latest() is not None)
         store.clean()
+        processes.wait_for_all("checkpoints are in their places")
+        run.check_resumable(experiment, has_checkpoint=store.latest() is not None)
         about = run_directory.describe(experiment, command=command)
         try:
             return _train(experiment, run, store, report, about=about, recipe=recipe, fallback=fallback)
@@ -153,6 +156,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
                 else:
                     recorder.evaluation(step, results)
                     evaluated = step
+                failed = processes.agree_on_failure(failed)  # the disk of one may be full
             end = tasks.never_measured(experiment, results) if stop is None else signals.Interrupted(stop, step)
             end = failed or end
             lacks_results = saved[0] == step and saved[1] < evaluated  # the run was stopped before this evaluation

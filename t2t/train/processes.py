@@ -48,6 +48,18 @@ def is_first() -> bool:
     return jax.process_index() == 0
 
 
+def agree_on_failure(failure: Exception | None) -> Exception | None:
+    """The failure of this process, else that of another, so that all stop. Every process must call it."""
+    said = [text for text in gather_json(failure and f"{type(failure).__name__}: {failure}") if text]
+    return failure if failure is not None or not said else RuntimeError(f"another process failed: {said[0]}")
+
+
+def wait_for_all(reason: str) -> None:
+    """Returns when every process has come here."""
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(reason)
+
+
 def gather_json(value: Any) -> list[Any]:
     """The value of every process, in their order. Every process must call it."""
     if jax.process_count() == 1:

@@ -24,13 +24,17 @@ class Interrupted(SystemExit):
 
 
 class StopRequests:
-    """Listens to SIGTERM and Ctrl-C while it is entered; a second signal ends the process at once.
+    """Listens to SIGTERM and Ctrl-C while it is entered; a second Ctrl-C ends the process at once.
+
+    A second SIGTERM does not: job controllers send it to a process and once more to its group, or again some time
+    later, and have SIGKILL for what must end at once.
 
     Outside the main thread signals cannot be received, and nothing is changed.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._interrupted = False
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "StopRequests":
@@ -55,9 +59,10 @@ class StopRequests:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.received is not None:
+        if number == signal.SIGINT and self._interrupted:
             os._exit(128 + number)  # no cleaning up: that is what was to be cut short
-        self.received = number
+        self._interrupted |= number == signal.SIGINT
+        self.received = self.received or number
         again = "; once more to stop at once, unsaved" if number == signal.SIGINT else ""
         text = f"\n{signal.Signals(number).name}: finishing the step and saving{again}\n"
         os.write(2, text.encode())  # print could meet another print half-way

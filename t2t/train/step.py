@@ -200,8 +200,11 @@ def make_train_step(
 def make_eval_step(objective: Objective, models: Mapping[str, Any]) -> Callable[[Any, Batch], Metrics]:
     """The compiled evaluation step: `step(params of every role, batch)` -> (sum, weight) of each term and metric.
 
-    Deterministic, and without the carry of training.
+    Deterministic, without the carry of training, and without label smoothing: the losses of runs that smooth and of
+    runs that do not can be compared, and exp(cross entropy) is the perplexity.
     """
+    if getattr(objective, "label_smoothing", 0.0):
+        objective = dataclasses.replace(objective, label_smoothing=0.0)  # type: ignore[type-var]
 
     def eval_step(params: Any, batch: Batch) -> Metrics:
         terms, metrics, _ = objective.loss(models, params, batch, key=None, carry=())

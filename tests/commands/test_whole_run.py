@@ -307,7 +307,12 @@ def test_a_causal_decoder_generates_from_the_prompts_it_was_evaluated_on(here):
     model.export("causal-exported")
     exported = t2t.load("causal-exported")
     assert exported.start_id == model.start_id == 0
-    assert model.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]
+    assert cli.main(["import", "causal-exported", "causal-imported"]) == 0
+    for same in (model, exported, t2t.load("causal-imported")):
+        assert same.generate([row["input"] for row in rows], max_tokens=6) == [row["prediction"] for row in rows]
+    tokenizer = pytest.importorskip("transformers").AutoTokenizer.from_pretrained("causal-exported")
+    prompt = [model.start_id, *model.vocabulary.encode(rows[0]["input"]), model.vocabulary.eos_id]
+    assert tokenizer(rows[0]["input"])["input_ids"] == prompt
 
 
 def evaluation(directory: pathlib.Path, task: str, step: int) -> dict:

@@ -213,6 +213,15 @@ def test_state_of_other_data_is_refused():
         TrainPipeline(stream(mixed=False), rows=8).restore(state)
     with pytest.raises(ValueError, match="data changed since the checkpoint: examples"):
         TrainPipeline(stream(), rows=4).restore(state)
+    other = stream(mixed=False)
+    store = other.tasks[0].store
+    columns = dict(store.columns)
+    values = columns["targets"].values.copy()
+    values[-1] += 1  # one token of as many
+    columns["targets"] = dataclasses.replace(columns["targets"], values=values)
+    edited = dataclasses.replace(other.tasks[0], store=dataclasses.replace(store, columns=columns))
+    with pytest.raises(ValueError, match="data changed since the checkpoint: checksums"):
+        TrainPipeline(dataclasses.replace(other, tasks=(edited,)), rows=4).restore(state)
     with pytest.raises(ValueError, match="seed was"):
         TrainPipeline(stream(mixed=False, seed=9), rows=4).restore(state)
     half = TrainPipeline(stream(mixed=False), rows=4, host=(0, 2)).state()

@@ -155,13 +155,24 @@ def test_refuses_settings_that_cannot_be(settings, message):
 def test_refuses_prompts_that_do_not_fit_and_models_that_do_not_generate():
     network, params = model("gpt2")
     decoding = Decoding(eos_id=EOS, max_tokens=10)
-    with pytest.raises(ValueError, match="16 positions leave room for 6"):
-        generate.generate(network, params, [[5] * 7], decoding=decoding, start_id=None)
+    with pytest.raises(ValueError, match="16 positions leave room for 7"):
+        generate.generate(network, params, [[5] * 8], decoding=decoding, start_id=None)
     with pytest.raises(ValueError, match="text 2 is empty"):
         generate.generate(network, params, [[5], []], decoding=decoding, start_id=None)
     encoder, encoder_params = model("bert")
     with pytest.raises(ValueError, match="no decoder"):
         generate.generate(encoder, encoder_params, [[5]], decoding=decoding, start_id=0)
+
+
+def test_the_last_token_needs_no_position():
+    network, params = model("gpt2")  # 16 positions
+    prompt = [5, 9, 3, 22, 8, 7]
+    for beams in (1, 2):
+        decoding = Decoding(eos_id=None, max_tokens=10, beams=beams)
+        (found,) = generate.generate(network, params, [prompt], decoding=decoding, start_id=0)
+        assert len(found) == 10
+        if beams == 1:
+            assert found == slowly(network, params, prompt, start_id=0, max_tokens=10)
 
 
 @pytest.mark.parametrize("beams", [1, 2])

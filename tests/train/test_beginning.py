@@ -73,6 +73,11 @@ def test_a_run_that_cannot_go_on_says_what_is_left(tmp_path):
             f"no batch: gone.txt. The last good checkpoint is {tmp_path / '5'}. Put that right and run the same "
             "command to go on."
         )
+        assert not isinstance(error, UsageError)
+        with pytest.raises(beginning.DataError) as caught:
+            raise beginning.DataError("no batch: too long") from ValueError("too long")
+        error = beginning.explain(caught.value, store)
+        assert isinstance(error, UsageError) and "would come to the same example" in str(error)
 
 
 def test_a_cache_that_cannot_be_written_is_named_at_the_start(tmp_path, monkeypatch):

@@ -9,12 +9,18 @@ import pytest
 from t2t.data import features
 from t2t.errors import UsageError
 from t2t.models import base
+from t2t.nn.positions.absolute import LearnedPositions
 from t2t.objectives.language_modeling import LanguageModeling
+from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.train import build
 from t2t.train.schedules import Constant
 from t2t.vocabulary import ByteVocabulary
 from tests.models import tiny
 from tests.train import tiny_run
+
+BART = dataclasses.replace(
+    tiny.t5(), embed=dataclasses.replace(tiny.t5().embed, position=LearnedPositions(max_positions=16))
+)
 
 
 def test_the_state_is_shapes_on_the_mesh():
@@ -63,6 +69,39 @@ def test_sizes_that_do_not_go_together_are_refused():
         build.build(tiny_run.experiment(data={"batch_size": 6}), ByteVocabulary())
     with pytest.raises(UsageError, match="mesh"):
         build.build(tiny_run.experiment(mesh={"data": 3}), ByteVocabulary())
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "lengths", "said"),
+    [
+        (tiny.bert(), MaskedLanguageModeling(), {"inputs": 17, "targets": 17}, r"17 tokens \(inputs\)"),
+        (tiny.gpt2(), LanguageModeling(), {"targets": 17}, r"17 tokens \(targets\)"),
+        (tiny.gpt2(), LanguageModeling(), {"inputs": 9, "targets": 8}, r"17 tokens \(inputs and targets\)"),
+        (BART, LanguageModeling(), {"inputs": 17, "targets": 4}, r"17 tokens \(inputs\)"),
+        (BART, LanguageModeling(), {"inputs": 4, "targets": 17}, r"17 tokens \(targets\)"),
+    ],
+)
+def test_rows_longer_than_the_positions_of_the_model_are_refused(model, objective, lengths, said):
+    def experiment(lengths):
+        return tiny_run.experiment(model=at_size(model), objective=objective, data={"lengths": lengths})
+
+    with pytest.raises(UsageError, match=f"{said}, but the model has 16 positions"):
+        build.build(experiment(lengths), ByteVocabulary())
+    build.build(experiment({name: min(length, 8) for name, length in lengths.items()}), ByteVocabulary())
+
+
+def at_size(model):
+    """The model with an embedding for bytes."""
+    return dataclasses.replace(model, embed=dataclasses.replace(model.embed, vocab_size=384))
+
+
+def test_an_objective_that_the_batches_do_not_serve_is_refused():
+    masked = tiny_run.experiment(objective=MaskedLanguageModeling())
+    with pytest.raises(UsageError, match="'encoder_loss_weights', which no batch of a EncoderDecoderConfig holds"):
+        build.build(masked, ByteVocabulary())
+    causal = tiny_run.experiment(model=at_size(tiny.bert()), data={"lengths": {"inputs": 8, "targets": 8}})
+    with pytest.raises(UsageError, match="'decoder_loss_weights', which no batch of a EncoderConfig holds"):
+        build.build(causal, ByteVocabulary())
 
 
 @pytest.mark.parametrize(

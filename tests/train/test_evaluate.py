@@ -46,6 +46,11 @@ def test_perplexity_is_the_exponential_of_the_cross_entropy_in_nats(whole):
     assert math.log(384) - 1 < whole["cross_entropy"] < math.log(384) + 1.5
 
 
+def test_label_smoothing_is_for_training_alone(whole):
+    evaluator, params = make(mesh={"data": 1, "fsdp": 8}, objective={"label_smoothing": 0.1})
+    assert evaluator(params, 5)["tiny_span_corruption"] == whole
+
+
 def test_examples_can_be_limited():
     evaluator, params = make(mesh={"data": 1, "fsdp": 8}, evaluate={"max_examples": 3})
     assert evaluator(params, 1)["tiny_span_corruption"]["examples"] == 3

@@ -13,6 +13,15 @@ from t2t.train import processes
 def test_one_process_is_the_first_and_gathers_its_own_value():
     assert processes.is_first()
     assert processes.gather_json({"positions": [3, -1]}) == [{"positions": [3, -1]}]
+    processes.wait_for_all("nobody else")
+
+
+def test_the_failure_of_one_process_is_that_of_all(monkeypatch):
+    mine = OSError("disk full")
+    assert processes.agree_on_failure(None) is None
+    assert processes.agree_on_failure(mine) is mine
+    monkeypatch.setattr(processes, "gather_json", lambda mine: ["OSError: disk full", mine])
+    assert str(processes.agree_on_failure(None)) == "another process failed: OSError: disk full"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Signals as requests: the first is noted, the second ends the process; handlers come back afterwards."""
+"""Signals as requests: the first is noted, a second Ctrl-C ends the process; handlers come back afterwards."""
 
 import os
 import signal
@@ -19,6 +19,19 @@ def test_the_first_signal_is_noted_and_handlers_come_back(capfd):
         assert requests.agreed(2) == signal.SIGTERM
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert "SIGTERM: finishing the step and saving" in capfd.readouterr().err
+
+
+def test_sigterm_may_come_again_and_before_or_after_ctrl_c(capfd, monkeypatch):
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with signals.StopRequests() as requests:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+            assert requests.agreed(1) == signal.SIGTERM
+        assert not ended
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended == [130]
+    assert "once more to stop at once, unsaved" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
