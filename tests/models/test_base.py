@@ -220,6 +220,18 @@ def test_bfloat16_computes_in_bfloat16_near_float32(name):
     assert float(error / exact.logits.std()) < 0.03
 
 
+def test_large_feed_forwards_stay_finite_in_bfloat16():
+    """Their values overflow float16, whose NaNs were a plague of T5."""
+    config = tiny.CONFIGS["t5_1_0"]
+    params = jax.tree.map(lambda leaf: leaf, tiny.params(config))
+    for side in ("encoder", "decoder"):
+        down = params[side]["layers_0"]["feed_forward"]["down"]
+        down["kernel"] = down["kernel"] * 1e5
+    found = jax.jit(Network(config, dtype=jnp.bfloat16).apply)(params, tiny.batch(config))
+    assert float(jnp.abs(found.last_hidden).max()) > 0
+    assert bool(jnp.isfinite(found.logits).all() & jnp.isfinite(found.last_hidden.astype(jnp.float32)).all())
+
+
 def test_network_overrides_remat():
     network = Network(tiny.gpt2(), remat="full")
     jaxpr = jax.make_jaxpr(network.hidden)(tiny.params(tiny.gpt2()), tiny.batch(tiny.gpt2()))

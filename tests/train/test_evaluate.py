@@ -1,13 +1,16 @@
 """Evaluation: every example once on any mesh, the same twice, perplexity as it is defined, texts with their metrics."""
 
+import dataclasses
 import json
 import math
 
 import jax
 import pytest
 
+from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.train import build, evaluate, initialize, tasks
 from t2t.vocabulary import ByteVocabulary
+from tests.models import tiny
 from tests.train import tiny_run
 
 pytestmark = pytest.mark.slow
@@ -44,6 +47,18 @@ def test_every_example_counts_once_whatever_the_rows_and_devices(whole, rows):
 def test_perplexity_is_the_exponential_of_the_cross_entropy_in_nats(whole):
     assert whole["perplexity"] == math.exp(whole["cross_entropy"])
     assert math.log(384) - 1 < whole["cross_entropy"] < math.log(384) + 1.5
+
+
+def test_held_out_text_is_masked_for_evaluation_too():
+    evaluator, params = make(
+        model=dataclasses.replace(tiny.bert(), embed=dataclasses.replace(tiny.bert().embed, vocab_size=384)),
+        objective=MaskedLanguageModeling(),
+        data={"train": "tiny_mlm", "lengths": {"inputs": 16, "targets": 16}},
+        evaluate={"tasks": ("tiny_mlm",)},
+    )
+    found = evaluator(params, 5)["tiny_mlm"]
+    assert abs(found["cross_entropy"] - math.log(384)) < 1.5  # a model that sees the answers would soon be near 0
+    assert found["accuracy"] < 0.2
 
 
 def test_label_smoothing_is_for_training_alone(whole):
