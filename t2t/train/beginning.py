@@ -32,7 +32,7 @@ class RunError(ValueError):
 
 
 class FatalError(RunError, UsageError):
-    """A run ended in numbers that are not finite, or in an example that cannot be read: run again, it would so again."""
+    """A run ended in numbers that are not finite or an example that is no good: run again, it would end so again."""
 
 
 class DataError(ValueError):
@@ -109,7 +109,7 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
         return Vocabulary.load(kept)
     if experiment.vocabulary is None:
         if source is not None and source.vocabulary is not None:
-            return _starting_as(source, Vocabulary.load(source.vocabulary))
+            return _starting_as(source, initialize.load_vocabulary(source))
         if source is not None:
             raise UsageError(
                 f"{source.path} holds no vocabulary, and its embeddings mean the tokens of one: give its directory or "
@@ -128,6 +128,23 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
 
 def _starting_as(source: initialize.Source, vocabulary: Vocabulary) -> Vocabulary:
     return vocabulary if source.start_id is None else vocabulary.starting_with(source.start_id)
+
+
+def origin(
+    source: initialize.Source | None, store: checkpoint.CheckpointStore, step: int | None
+) -> dict[str, dict[str, Any]]:
+    """What config.json keeps of the Hugging Face files that the parameters came from: attributes, which exports write.
+
+    How to generate it does not keep: that is the run's own.
+
+    Args:
+        source: `init` of a run that begins.
+        store: of the run.
+        step: of the checkpoint from which the run goes on.
+    """
+    known = {} if source is None else source.origin
+    known = known if step is None else store.config(step).get("origin", {})
+    return {"origin": {"kept": known["kept"]}} if known.get("kept") else {}
 
 
 def kept_vocabulary(store: checkpoint.CheckpointStore, step: int | None) -> Path | None:
@@ -222,7 +239,9 @@ def explain(
     last = store.latest()
     good = "No checkpoint is there yet" if last is None else f"The last good checkpoint is {store.path(last)}"
     if isinstance(error, DataError) and isinstance(error.__cause__, ValueError):  # it lies in memory as it is
-        return FatalError(f"{error}. {good}. The same command would come to the same example: mend the task or its text.")
+        return FatalError(
+            f"{error}. {good}. The same command would come to the same example: mend the task or its text."
+        )
     if not isinstance(error, NonFiniteError):
         return RunError(f"{error}. {good}. Put that right and run the same command to go on.")
     return FatalError(

@@ -174,9 +174,9 @@ def check_objective(experiment: Experiment, converter: features.Converter) -> No
         jax.eval_shape(experiment.objective.weights, batch)
     except KeyError as error:
         raise UsageError(
-            f"{type(experiment.objective).__name__} reads {error}, which no batch of a {type(experiment.model).__name__} "
-            f"holds (there is {', '.join(sorted(batch))}): choose the objective of the model's kind, LanguageModeling for "
-            "decoders and encoder-decoders, MaskedLanguageModeling for encoders"
+            f"{type(experiment.objective).__name__} reads {error}, which no batch of a "
+            f"{type(experiment.model).__name__} holds (there is {', '.join(sorted(batch))}): choose the objective of "
+            "the model's kind, LanguageModeling for decoders and encoder-decoders, MaskedLanguageModeling for encoders"
         ) from error
 
 

@@ -9,7 +9,8 @@ Per row of the batch, with N parameters in kernels and T tokens passing through 
     6 N T  +  12 L T S (num_heads head_dim)        (6 instead of 12 where attention is causal)
 
 Embedding tables count where they are multiplied (a tied head), not where they are looked up; the head counts at the
-positions that are predicted, cross-attention's keys and values at the encoder's tokens.
+positions that are predicted, cross-attention's keys and values at the encoder's tokens. A mask decoder is two more
+runs of the last block.
 
 Reference: Chowdhery et al., "PaLM", arXiv:2204.02311, appendix B. `tests/train/test_flops.py` compares with the
 products of the traced program, exactly, and with XLA's own count.
@@ -24,6 +25,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from t2t.nn import mask_decoder
 from t2t.train import roles
 
 PEAK_FLOPS = {
@@ -70,7 +72,10 @@ def step_flops(
         total += times * 6 * math.prod(leaf.shape) * uses
         if names[-2] == "query":
             total += times * _attention(names, leaf.shape, tokens=tokens, rows=rows, halve_causal=halve_causal)
-    if not {"kernel", "classifier", "span"} & set(params.get("head", {})):
+    head = params.get("head", {})
+    if "mask_decoder" in head:
+        total += mask_decoder.RUNS * _last_block(params["encoder"], tokens=tokens, rows=rows)
+    if not {"kernel", "classifier", "span"} & set(head) and set(head) != {"next_sentence"}:
         tables = jax.tree_util.tree_flatten_with_path(params["embed"])[0]
         words = [leaf for path, leaf in tables if roles.path_name(path).split("/")[-1] == "embedding"]
         total += 6 * sum(math.prod(leaf.shape) for leaf in words) * predictions
@@ -117,6 +122,21 @@ def _uses(names: list[str], *, tokens: Mapping[str, int], predictions: int, rows
             return tokens[side]
         case _:  # projections of embeddings
             return sum(tokens.values())
+
+
+def _last_block(params: Mapping[str, Any], *, tokens: Mapping[str, int], rows: int) -> float:
+    """Operations of one more run of the last block of an encoder."""
+    last = [f"{kind}_{i}" for kind in ("layers", "suffix") for i in range(len(params)) if f"{kind}_{i}" in params][-1]
+    total = 0.0
+    for path, leaf in jax.tree_util.tree_flatten_with_path(params[last])[0]:
+        names = ["encoder", last, *roles.path_name(path).split("/")]
+        if names[-1] != "kernel":
+            continue
+        shape = leaf.shape[1:] if last.startswith("layers_") else leaf.shape
+        total += 6 * math.prod(shape) * _uses(names, tokens=tokens, predictions=0, rows=rows)
+        if names[-2] == "query":
+            total += _attention(names, shape, tokens=tokens, rows=rows, halve_causal=True)
+    return total
 
 
 def _attention(

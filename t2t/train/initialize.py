@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +41,37 @@ class Source:
     """Shape and dtype of every parameter, by path."""
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
     """The content of a model directory's config.json."""
+    origin: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What an export has from the Hugging Face files that the model comes from (`HuggingFaceCheckpoint.origin`)."""
     leaves: Callable[[dict[str, jax.ShapeDtypeStruct]], Iterator[tuple[str, Any]]]
     """Reads the parameters asked for, by path, with the shardings asked for."""
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, *, ignore_attributes: Sequence[str] = ()) -> Source:
     """Understands a directory of parameters; reads none of them.
 
+    Args:
+        path: the directory, or the name of a repository of the Hub.
+        ignore_attributes: attributes of a Hugging Face config.json known to be without effect.
+
     Raises:
-        UsageError: there is nothing there that holds parameters.
+        UsageError: there is nothing there that holds parameters; attributes to ignore in what is no Hugging Face
+            directory.
         DamagedCheckpointError: a file of the checkpoint is not as it was written.
     """
     path = hub.find(path)
+    source = _open(path, ignore_attributes)
+    if ignore_attributes and source.kind != "Hugging Face":
+        raise UsageError(f"{path} is a {source.kind} of t2t: its config.json has no attributes to ignore")
+    return source
+
+
+def _open(path: Path, ignore_attributes: Sequence[str]) -> Source:
     if not path.is_dir():
         raise UsageError(f"{path} is no directory: give a run, a checkpoint, a model or a Hugging Face directory")
     file = path / "config.json"
     if not file.is_file() and original_t5.holds(path):
-        return _open_hugging_face(path)
+        return _open_hugging_face(path, ignore_attributes)
     if not file.is_file():
         raise UsageError(f"{path} has no config.json: it is no run, checkpoint, model or Hugging Face directory")
     if (path / checkpoint.STATE).is_dir() and not original_t5.holds(path):
@@ -73,7 +87,7 @@ def open_source(path: str | Path) -> Source:
     if "t2t" in content:
         return _open_model(path, content)
     if "model_type" in content:
-        return _open_hugging_face(path)
+        return _open_hugging_face(path, ignore_attributes)
     raise UsageError(f"{file} is of no known kind: it has neither 't2t' nor 'model_type'")
 
 
@@ -123,16 +137,35 @@ def make_state(params: dict[str, Any], pieces: Pieces) -> state_lib.TrainState:
         return init(params)
 
 
+def load_vocabulary(source: Source) -> Vocabulary:
+    """The vocabulary of a source that has one.
+
+    Raises:
+        UsageError: its files are not understood.
+    """
+    try:
+        return Vocabulary.load(source.vocabulary)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the vocabulary of {source.path} is not understood: {error}. Give files of the same one with --vocabulary"
+        ) from error
+
+
 def check_same_vocabulary(source: Source, vocabulary: Vocabulary) -> None:
     """Refuses to read parameters whose embedding rows mean other tokens than the vocabulary of the run.
 
     Raises:
         UsageError: naming the first id that differs.
     """
-    if source.vocabulary is None:
+    try:
+        theirs = None if source.vocabulary is None else load_vocabulary(source).pieces()
+    except UsageError as error:
+        theirs = None
+        log.warning("%s", error)
+    if theirs is None:
         log.warning("%s holds no vocabulary: nothing tells whether its tokens are those of this run", source.path)
         return
-    theirs, ours = Vocabulary.load(source.vocabulary).pieces(), vocabulary.pieces()
+    ours = vocabulary.pieces()
     for token, (left, right) in enumerate(zip(theirs, ours, strict=False)):
         if left != right:
             raise UsageError(
@@ -149,7 +182,8 @@ def _open_checkpoint(path: Path) -> Source:
     store = checkpoint.CheckpointStore(path.parent)
     step = int(path.name)
     store.verify(step)  # before anything of it is read: a damaged file must not fail as something else
-    experiment = config_lib.from_json(store.config(step)["experiment"])
+    content = store.config(step)
+    experiment = config_lib.from_json(content["experiment"])
     shapes = trees.by_path(store.shapes(step)["params"]["model"])
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
@@ -162,6 +196,7 @@ def _open_checkpoint(path: Path) -> Source:
         kind="checkpoint",
         config=experiment.model,
         vocabulary=path / checkpoint.VOCABULARY if (path / checkpoint.VOCABULARY).is_dir() else None,
+        origin=content.get("origin", {}),
         shapes=shapes,
         leaves=leaves,
     )
@@ -201,15 +236,16 @@ def _open_model(path: Path, content: dict[str, Any]) -> Source:
         start_id=content.get("start_id"),
         shapes=shapes,
         about=content,
+        origin=content.get("origin", {}),
         leaves=leaves,
     )
 
 
-def _open_hugging_face(path: Path) -> Source:
+def _open_hugging_face(path: Path, ignore_attributes: Sequence[str]) -> Source:
     from t2t.hf import load
     from t2t.models.base import Network
 
-    opened = load.open_directory(path)
+    opened = load.open_directory(path, ignore_attributes=ignore_attributes)
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
         for name, leaf in asked.items():
@@ -221,6 +257,7 @@ def _open_hugging_face(path: Path) -> Source:
         config=opened.config,
         vocabulary=opened.vocabulary,
         start_id=load.start_id(path, opened.config),
+        origin=opened.origin,
         shapes=trees.by_path(Network(opened.config).shapes()),
         leaves=leaves,
     )

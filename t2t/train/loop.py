@@ -24,8 +24,17 @@ from t2t import sharding
 from t2t.config import Experiment
 from t2t.data.corpora import MissingFileError
 from t2t.train import (
-    beginning, build, checkpoint, evaluate, processes, progress, record, run_directory, signals, tasks,
-)  # fmt: skip
+    beginning,
+    build,
+    checkpoint,
+    evaluate,
+    processes,
+    progress,
+    record,
+    run_directory,
+    signals,
+    tasks,
+)
 from t2t.train.interval import Interval, NonFiniteError
 from t2t.train.state import TrainState
 from t2t.train.step import make_train_step
@@ -114,6 +123,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
         state, loop = beginning.restored_state(pieces, store, report, verified_step=last)
     step, total = int(state.step), experiment.train.steps
     saved = step, loop.evaluated  # of the newest checkpoint: its step, and the last evaluation it knows of
+    about |= beginning.origin(source, store, last)
     run.write(about, experiment, step=step, recipe=recipe, vocabulary=vocabulary)
     run.cut_back(step)
     store.discard_after(step)

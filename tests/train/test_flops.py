@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from t2t.models.base import Network
+from t2t.nn.mask_decoder import MaskDecoderConfig
+from t2t.nn.positions.absolute import LearnedPositions
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.train import flops
@@ -26,12 +28,21 @@ DECODER = {f"decoder_{name}": shape(B, TD) for name in ("input_tokens", "target_
 ENCODER = {"encoder_input_tokens": shape(B, TE)}
 PREDICT = {f"encoder_predict_{name}": shape(B, K) for name in ("positions", "targets", "weights")}
 WHOLE = {f"encoder_{name}": shape(B, TE) for name in ("target_tokens", "loss_weights")}
+
+
+def decoding(config):
+    """The model with a mask decoder."""
+    decoder = MaskDecoderConfig(position=LearnedPositions(max_positions=16))
+    return dataclasses.replace(config, head=dataclasses.replace(config.head, mask_decoder=decoder))
+
+
 CASES = {
     "t5 1.0": (tiny.t5(), LanguageModeling(), ENCODER | DECODER),
     "t5 1.1": (tiny.t5(version="1.1"), LanguageModeling(), ENCODER | DECODER),
     "gpt2": (tiny.gpt2(), LanguageModeling(), DECODER),
     "prefix-LM": (tiny.prefix_lm(), LanguageModeling(), DECODER | {"decoder_causal_attention": shape(B, TD)}),
     "bert": (tiny.bert(next_sentence=False), MaskedLanguageModeling(), ENCODER | PREDICT),
+    "mask decoder": (decoding(tiny.bert(next_sentence=False)), MaskedLanguageModeling(), ENCODER | PREDICT),
     "bert, all positions": (tiny.bert(next_sentence=False), MaskedLanguageModeling(), ENCODER | WHOLE),
 }
 
