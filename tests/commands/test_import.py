@@ -124,7 +124,7 @@ sys.exit(code)
 
 def _largest_and_make(directory) -> tuple[int, int]:
     """A Hugging Face directory of a T5 with a billion parameters, and the bytes of its largest stacked leaf."""
-    config = t5.t5(num_layers=24, d_model=1024, num_heads=16, head_dim=64, d_ff=5120, vocab_size=32128)
+    config = t5.t5(num_layers=24, d_model=1024, num_heads=16, head_dim=64, d_ff=7168, vocab_size=32128)
     from t2t import families
 
     bindings = families.bindings(families.expressing(config)[0], config)

@@ -65,7 +65,7 @@ def masked(batch):
         ),
         (
             tiny.GPT2, "GPT2LMHeadModel", LanguageModeling(),
-            features.DecoderFeatures(lengths={"inputs": 4, "targets": 5}, start_id=10, eos_id=1), PAIRS, causal,
+            features.DecoderFeatures(lengths={"inputs": 4, "targets": 4}, start_id=10, eos_id=1), PAIRS, causal,
         ),
         (
             tiny.MASKED, "BertForMaskedLM", MaskedLanguageModeling(),
