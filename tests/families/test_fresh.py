@@ -44,6 +44,10 @@ def test_published_sizes_start_near_the_uniform_distribution(name):
     batch = {f"{side}_input_tokens": tokens for side in ("encoder", "decoder")}
     params = jax.jit(network.init)(jax.random.key(0))
     logits = jax.jit(lambda params: network.apply(params, batch).logits)(params)
+    if name.startswith("bloom"):
+        # BLOOM's embedding is normalised and its head tied: as in transformers, a fresh one is sure of its own input,
+        # by norm(x) . x = std * d_model = 20 nats and more. Among all other tokens it does not choose.
+        logits = jnp.where(jax.nn.one_hot(tokens, vocab_size, dtype=bool), -jnp.inf, logits)
     # Other tokens than those read: a model whose output is its embedding guesses its own input well from the start.
     targets = jnp.asarray(np.random.default_rng(1).integers(1, vocab_size, tokens.shape, np.int32))
     loss = -jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], axis=-1).mean()
