@@ -139,6 +139,7 @@ class Model:
             beams=beams,
             length_penalty=length_penalty,
             vocab_size=vocabulary.size,
+            first_id=self._first_id,
         )
         rows = generate_lib.generate(
             self.network,
@@ -203,7 +204,8 @@ class Model:
         Args:
             directory: made if missing.
             dtype: of the tensors: float32, bfloat16 or float16.
-            sentence_embeddings: of a bare encoder: how SentenceTransformer(directory) makes one vector of its states.
+            sentence_embeddings: of an encoder, whose head is left out: how SentenceTransformer(directory) makes one
+                vector of its states.
 
         Raises:
             ValueError: where no class of transformers computes what this model does; says why.
@@ -211,31 +213,43 @@ class Model:
         from t2t.hf import export
         from t2t.hf import sentence_embeddings as vectors
 
+        config, params = self.config, self.params
         if sentence_embeddings is not None:
-            vectors.check(self.config)
+            config, params = vectors.without_head(config, params)
         written = export.export(
             directory,
-            config=self.config,
-            params=self.params,
+            config=config,
+            params=params,
             vocabulary=self.vocabulary,
             card=_card(Path(directory).resolve().name, self.about),
-            generation=_generation(self.config, self.about),
+            generation=_generation(config, self.about),
+            origin=self.about.get("origin"),
             bare_prompts=self.start_id is None,
             ends_prompts=self._ends_prompts,
             start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
         )
         if sentence_embeddings is not None:
-            written += vectors.write(Path(directory), config=self.config, pooling=sentence_embeddings)
+            written += vectors.write(Path(directory), config=config, pooling=sentence_embeddings)
         return written
 
     def _vocabulary(self) -> Vocabulary:
         if self.vocabulary is None:
+            reason = self.about.get("no_vocabulary")
             raise ValueError(
-                "this model has no vocabulary to read text with: load it from a directory that holds one, or set "
+                f"this model has no vocabulary to read text with{f' ({reason})' if reason else ''}: load it from a "
+                "directory that holds one, or set "
                 "dataclasses.replace(model, vocabulary=t2t.vocabulary.Vocabulary.load(path))"
             )
         return self.vocabulary
+
+    @property
+    def _first_id(self) -> int | None:
+        """The token that begins every generated text: that of its published files, or of the frame of its targets."""
+        origin = self.about.get("origin", {})
+        if "generation" in origin:
+            return origin["generation"].get("forced_bos_token_id")
+        return self._frame.bos_id
 
     @functools.cached_property
     def _frame(self) -> Frame:
@@ -285,7 +299,6 @@ class Model:
         # The empty input of a prefix-LM stays empty: it is a text without a prefix.
         both_sides = isinstance(self.config, EncoderDecoderConfig)
         return [self._frame.fit([*row, vocabulary.eos_id])[0] if row or both_sides else [] for row in rows]
-
 
     @property
     def _ends_prompts(self) -> bool:

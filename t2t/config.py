@@ -40,13 +40,16 @@ class Data:
     packing: bool = True
     """Whether several short examples share a row."""
     files: tuple[str, ...] = ()
-    """Your own text instead of the task's source: paths or globs (txt, md, jsonl, csv, tsv, parquet, also gzipped)."""
+    """Your own text instead of the task's source: paths, globs or folders (txt, md, jsonl, csv, tsv, parquet, arrow,
+    tfrecord, array_record; also .gz and .zst)."""
     eval_files: tuple[str, ...] = ()
     """Your own held-out text, like `files`."""
     field: str = "text"
-    """Column that holds the text in jsonl, csv, tsv and parquet files."""
+    """Column that holds the text in files of records (all but txt and md)."""
     unit: Literal["file", "line", "paragraph"] = "paragraph"
     """What counts as one document in plain text files."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """Whether a document that cannot be read (not UTF-8, no JSON) ends the reading, or is left out and counted."""
 
     def __post_init__(self):
         """Refuse shapes no batch can have."""
@@ -161,6 +164,8 @@ class Experiment:
     """Directory or file of the vocabulary; None takes the one of `init`, else makes one (`vocabulary_size`)."""
     vocabulary_size: int | None = None
     """Ids of a SentencePiece vocabulary trained on the run's own text where none is given; None takes bytes."""
+    vocabulary_sentinels: int = 100
+    """Sentinels of that vocabulary, which has mode tokens too where a task asks for them; 300 suit UL2."""
     data: Data
     # An objective of t2t.objectives.
     objective: Any

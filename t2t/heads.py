@@ -1,11 +1,17 @@
 """Requests for a head: what `t2t.preset(name, head=...)` and `t2t.load(path, head=...)` take, without importing flax.
 
 A request says what the model shall predict; the family decides what the head looks like (`t2t/families`). No request
-(None) is the bare model: an encoder's hidden states, or a language model's logits where the family always has them.
+(None) of a preset is the bare model: an encoder's hidden states, or a language model's logits where the family always
+has them. Of a directory it is the model with the head of the files, and `BARE` the bare model.
 """
 
 import dataclasses
 from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bare:
+    """No head: the model that None is of a preset."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,6 +22,16 @@ class Pretraining:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedLM:
     """Predictions of masked words alone, without the pooler that other pretraining objectives need."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnhancedMaskedLM:
+    """Predictions of masked words by DeBERTa's enhanced mask decoder, which alone knows where in a text they stand."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextSentence:
+    """Whether the second of two texts follows the first (0) or not (1), without predictions of masked words."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,11 +64,14 @@ class MultipleChoice:
     """One score for each of several texts that go with each other, [batch, choices, length]."""
 
 
+BARE = Bare()
+"""No head, for a model of a directory whose files have one."""
+
 PRETRAINING = Pretraining()
 """The heads of pretraining, for models that go on with it."""
 
-Labels = SequenceClassification | TokenClassification | QuestionAnswering | MultipleChoice
+Labels = SequenceClassification | TokenClassification | QuestionAnswering | MultipleChoice | NextSentence
 """A request for a head that scores labels."""
 
-Head = Pretraining | MaskedLM | Labels
+Head = Bare | Pretraining | MaskedLM | EnhancedMaskedLM | Labels
 """Any request for a head."""

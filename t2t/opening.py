@@ -1,7 +1,9 @@
 """`t2t.load`: a model from a run, a checkpoint, a model directory, a Hugging Face directory, or a name of the Hub."""
 
 import dataclasses
+import logging
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +16,35 @@ from t2t import api, heads
 from t2t.models.base import Network
 from t2t.vocabulary import Vocabulary
 
+log = logging.getLogger(__name__)
+
 
 def load(
     path: str | os.PathLike,
     *,
     head: heads.Head | None = None,
+    ignore_attributes: Sequence[str] = (),
     dtype: Any = jnp.float32,
 ) -> api.Model:
     """The model of a run (its last checkpoint), a checkpoint, a model or a Hugging Face directory, or of the Hub.
 
+    A Hugging Face model whose vocabulary is not understood has none; why, a warning says, and what needs one.
+
     Args:
         path: the directory, or the name of a repository of the Hub (google-t5/t5-small), downloaded by huggingface-hub.
-        head: the head a Hugging Face model shall have instead of its own; parameters it lacks are fresh.
+        head: the head a Hugging Face model shall have instead of its own, `heads.BARE` for none; parameters it lacks
+            are fresh.
+        ignore_attributes: attributes of a Hugging Face config.json that are known to be without effect.
         dtype: of activations and matrix products; parameters are read as float32.
 
     Raises:
-        UsageError: where the directory holds no parameters.
+        UsageError: where the directory holds no parameters; attributes to ignore that it does not have.
         ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
             For a head that the family does not have, and any head asked of a run, checkpoint or model.
     """
     if head is not None:
-        return _load_with_head(path, head, dtype)
-    model = open_lazily(path)
+        return _load_with_head(path, head, dtype, ignore_attributes)
+    model = open_lazily(path, ignore_attributes=ignore_attributes)
     unread = traverse_util.flatten_dict(model.params, sep="/")
     source = next(iter(unread.values())).source
     leaves = dict(source.leaves({name: leaf.placeholder for name, leaf in unread.items()}))
@@ -65,7 +74,7 @@ class Unread:
         return np.asarray(next(value for _, value in self.source.leaves({self.path: self.placeholder})), dtype)
 
 
-def open_lazily(path: str | os.PathLike) -> api.Model:
+def open_lazily(path: str | os.PathLike, *, ignore_attributes: Sequence[str] = ()) -> api.Model:
     """The same model whose parameters are read when they are asked for: enough to export it, one after the other.
 
     Raises:
@@ -73,8 +82,12 @@ def open_lazily(path: str | os.PathLike) -> api.Model:
     """
     from t2t.train import initialize
 
-    source = initialize.open_source(path)
-    vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
+    source = initialize.open_source(path, ignore_attributes=ignore_attributes)
+    about = _about(source.path, source.kind, source.config, source.origin)
+    if source.kind == "Hugging Face":
+        vocabulary, about = _published_vocabulary(source.vocabulary, about)
+    else:
+        vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
     says_start = source.kind == "Hugging Face" or "start_id" in source.about
     leaves = {name: Unread(source, name) for name in source.shapes}
     wanted = Network(source.config).shapes_by_path()
@@ -83,11 +96,13 @@ def open_lazily(path: str | os.PathLike) -> api.Model:
         params=traverse_util.unflatten_dict({name: leaves[name] for name in wanted}, sep="/"),
         vocabulary=vocabulary,
         start_id=source.start_id if says_start else api.start_id(source.config, vocabulary),
-        about=_about(source.path, source.kind, source.config),
+        about=about,
     )
 
 
-def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> api.Model:
+def _load_with_head(
+    path: str | os.PathLike, head: heads.Head, dtype: Any, ignore_attributes: Sequence[str]
+) -> api.Model:
     from t2t.hf import hub
     from t2t.hf import load as hf_load
 
@@ -97,23 +112,33 @@ def _load_with_head(path: str | os.PathLike, head: heads.Head, dtype: Any) -> ap
             f"{directory} is a run, checkpoint or model of t2t, which keeps the head it was trained with: leave out "
             "head, or export it first (t2t export) and load that"
         )
-    opened = hf_load.open_directory(directory, head=head)
-    vocabulary = None if opened.vocabulary is None else Vocabulary.load(opened.vocabulary)
+    opened = hf_load.open_directory(directory, head=head, ignore_attributes=ignore_attributes)
+    about = _about(directory, "Hugging Face", opened.config, opened.origin)
+    vocabulary, about = _published_vocabulary(opened.vocabulary, about)
     return api.Model(
         config=opened.config,
         params=jax.tree.map(jnp.asarray, opened.params()),
         vocabulary=vocabulary,
         dtype=dtype,
         start_id=hf_load.start_id(directory, opened.config),
-        about=_about(directory, "Hugging Face", opened.config),
+        about=about,
     )
 
 
-def _about(path: Path, kind: str, config: Any) -> dict[str, Any]:
-    """What a directory says of the training of its model."""
+def _published_vocabulary(path: Path | None, about: dict[str, Any]) -> tuple[Vocabulary | None, dict[str, Any]]:
+    """The vocabulary of a Hugging Face directory and what is known of the model: why there is none, if so."""
+    try:
+        return None if path is None else Vocabulary.load(path), about
+    except (ValueError, OSError) as error:
+        log.warning("the model opens without its vocabulary, which is not understood: %s", error)
+        return None, about | {"no_vocabulary": str(error)}
+
+
+def _about(path: Path, kind: str, config: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """What a directory says of the training of its model, and what it has from Hugging Face files (`origin`)."""
     from t2t.hf import load as hf_load
 
-    about: dict[str, Any] = {"path": str(path), "kind": kind}
+    about: dict[str, Any] = {"path": str(path), "kind": kind, **({"origin": dict(origin)} if origin else {})}
     if kind == "Hugging Face":
         return about | {"ends_prompts": hf_load.ends_prompts(path, config)}
     if kind == "model":

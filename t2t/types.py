@@ -21,11 +21,13 @@ Keys of a batch are seqio's, for each side X of `encoder` and `decoder`:
     X_segment_ids      [B, T] int32    0 = padding, k = k-th example of the row; absent = no padding, one example
     X_token_types      [B, T] int32    sentence A = 0, sentence B = 1 (`token_types` is short for the only side)
 
-    X_language_ids     [B, T] int32    language of each token, of an encoder that has embeddings of languages (XLM)
+    X_language_ids     [B, T] int32    language of each token, -1 = none, of an encoder that embeds languages (XLM)
 
 and `encoder_predict_positions`, `encoder_predict_targets`, `encoder_predict_weights` [B, K] (masked language modelling
 at K positions of each row), `decoder_causal_attention` [B, T] (1 over the start token and the prefix of a prefix-LM),
-`permutation_mask` [B, T, T] (1 = position t may not read position s: the order in which XLNet predicts).
+`next_sentence_labels` [B] (0 = the second segment of the row follows its first, 1 = it does not, -1 = no pair),
+`permutation_mask` [B, T, T] (1 = position t may not read position s: the order in which XLNet predicts)
+and `encoder_reversed` [B] (1 = the text of the row runs backwards).
 """
 
 from collections.abc import Mapping

@@ -3,6 +3,12 @@
 Pretraining, on the documents (train 84 %, validation and test 8 % each, by a hash of the text):
 
     pydocs_span_corruption   pydocs_mlm   pydocs_causal_lm   pydocs_prefix_lm
+    pydocs_mlm_whole_word    and the other ways to mask of t2t.data.masked_objectives
+    pydocs_ul2               UL2's mixture of the denoisers of t2t.data.ul2, and pydocs_ul2_40_40_20
+    pydocs_bart              BART's infilling and permutation, and its other noises (t2t.data.denoising_objectives)
+    pydocs_t5_iid_15_u_u     and the other objectives of T5's grid (t2t.data.t5_grid)
+    pydocs_permutation_lm    XLNet's objective, and for models with a memory pydocs_permutation_lm_bidirectional
+    pydocs_mlm_nsp           pairs of BERT, ALBERT, ELECTRA and RoBERTa's formats (t2t.data.pair_objectives)
 
 Supervised text-to-text (counts of Python 3.11; the baseline always answers the commonest class of the training split,
 for summaries the first eight words of the body):
@@ -26,7 +32,17 @@ The held-out examples come from held-out documents, so that pretraining has not 
 import functools
 from collections.abc import Sequence
 
-from t2t.data import mixing, pydocs, pydocs_examples, registry
+from t2t.data import (
+    denoising_objectives,
+    masked_objectives,
+    mixing,
+    pair_objectives,
+    permutation_objectives,
+    pydocs,
+    pydocs_examples,
+    registry,
+    ul2,
+)
 from t2t.train import text_metrics
 
 MIXTURE_CAP = 3000
@@ -77,7 +93,15 @@ def baseline(task: str, split: str = "validation", max_examples: int | None = No
     return METRICS[kind]([example.targets for example in held_out], predictions)
 
 
-registry.add_objectives("pydocs", registry.TextSource(document_texts, splits=pydocs.SPLITS, modules=[pydocs]))
+DOCUMENTS = registry.TextSource(document_texts, splits=pydocs.SPLITS, modules=[pydocs])
+
+registry.add_objectives("pydocs", DOCUMENTS)
+masked_objectives.add_masked_objectives("pydocs", DOCUMENTS)
+ul2.add_ul2("pydocs", DOCUMENTS)
+denoising_objectives.add_bart_objectives("pydocs", DOCUMENTS)
+denoising_objectives.add_t5_grid("pydocs", DOCUMENTS)
+permutation_objectives.add_permutation_lm("pydocs", DOCUMENTS)
+pair_objectives.add_pair_objectives("pydocs", DOCUMENTS, wrapped=True)
 for _kind, _metric in METRICS.items():
     registry.add_text_to_text(
         f"pydocs_{_kind}",

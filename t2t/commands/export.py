@@ -22,7 +22,8 @@ class Export:
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Type in which the weights are stored."""
     sentence_embeddings: Literal["mean", "first"] | None = None
-    """Make it open with SentenceTransformer(OUT_DIR) as well: the mean of the states, or the first, is the vector."""
+    """Make it open with SentenceTransformer(OUT_DIR) as well: the mean of the states, or the first, is the vector. A
+    head is left out."""
     verify: bool = False
     """Open the result with transformers, where it is installed, and compare keys, outputs and token ids."""
     overwrite: bool = False
@@ -35,6 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     output = pathlib.Path(options.output)
     from t2t import opening
     from t2t.hf import export, verify
+    from t2t.hf import sentence_embeddings as vectors
 
     # Everything that can be refused, before the model is opened: first what no option would change.
     try:
@@ -45,6 +47,11 @@ def run(arguments: Sequence[str]) -> int:
     if options.verify:
         verify.check_installed()
     model = opening.open_lazily(options.model)
+    if options.sentence_embeddings is not None:
+        config, params = vectors.without_head(model.config, model.params)
+        model = dataclasses.replace(model, config=config, params=params)
+    if options.verify:
+        verify.check_class(model.config)
     model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)
     arguments_lib.list_files(output)
     if options.verify:

@@ -23,10 +23,13 @@ class Import:
     """A Hugging Face directory, or the name of a repository on the Hub such as google-t5/t5-small."""
     output: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT_DIR")]
     """The directory to write."""
-    head: Literal["own", "pretraining", "masked"] = "own"
-    """Which head the model shall have: that of the files, that of pretraining, that of masked words."""
+    head: Literal["own", "none", "pretraining", "masked", "enhanced"] = "own"
+    """Which head the model shall have: that of the files, none, that of pretraining, that of masked words, or this one
+    with DeBERTa's enhanced mask decoder."""
     vocabulary: str | None = None
     """Files of the vocabulary, where the directory holds none: sentencepiece.model of T5's original checkpoints."""
+    without_vocabulary: bool = False
+    """Leave the vocabulary of the directory out."""
     drop: tuple[str, ...] = ()
     """Patterns of tensors without a place in the model, to leave out, such as 'score.*'."""
     fresh: tuple[str, ...] = ()
@@ -48,9 +51,16 @@ def run(arguments: Sequence[str]) -> int:
     from t2t.hf import hub, load, model_directory
     from t2t.vocabulary import Vocabulary
 
+    if options.without_vocabulary and options.vocabulary is not None:
+        raise UsageError("--vocabulary and --without-vocabulary cannot both be: give one")
     model_directory.check_directory(output)
     arguments_lib.check_output(output, overwrite=options.overwrite)
-    chosen = {"pretraining": heads.PRETRAINING, "masked": heads.MaskedLM()}
+    chosen = {
+        "none": heads.BARE,
+        "pretraining": heads.PRETRAINING,
+        "masked": heads.MaskedLM(),
+        "enhanced": heads.EnhancedMaskedLM(),
+    }
     opened = load.open_directory(
         hub.find(options.source),
         head=chosen.get(options.head),
@@ -58,7 +68,9 @@ def run(arguments: Sequence[str]) -> int:
         fresh=options.fresh,
         ignore_attributes=options.ignore_attributes,
     )
-    if options.vocabulary is not None:
+    if options.without_vocabulary:
+        opened = dataclasses.replace(opened, vocabulary=None)
+    elif options.vocabulary is not None:
         vocabulary = pathlib.Path(options.vocabulary)
         size, rows = Vocabulary.load(vocabulary).size, opened.config.vocab_size
         if size > rows:

@@ -111,7 +111,7 @@ def _vocabulary(path: str | None) -> Any:
     from t2t.vocabulary import ByteVocabulary, Vocabulary
 
     if path is None:
-        return ByteVocabulary(mask=True)
+        return ByteVocabulary(sentinels=300, modes=True)  # enough for every task
     try:
         return Vocabulary.load(path)
     except (OSError, ValueError) as error:

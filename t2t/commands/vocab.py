@@ -17,10 +17,10 @@ FILES = ("vocabulary.json", "sentencepiece.model", "tokenizer.json")
 """What is written, and written over."""
 
 OPTIONS = {
-    "sentencepiece-unigram": ("sentinels", "mask", "byte_fallback", "character_coverage"),
-    "sentencepiece-bpe": ("sentinels", "mask", "byte_fallback", "character_coverage"),
-    "wordpiece": ("sentinels", "lowercase", "strip_accents", "space_chinese", "character_coverage"),
-    "byte-bpe": ("sentinels", "mask", "end_of_text", "add_prefix_space"),
+    "sentencepiece-unigram": ("sentinels", "mask", "modes", "byte_fallback", "character_coverage"),
+    "sentencepiece-bpe": ("sentinels", "mask", "modes", "byte_fallback", "character_coverage"),
+    "wordpiece": ("sentinels", "modes", "lowercase", "strip_accents", "space_chinese", "character_coverage"),
+    "byte-bpe": ("sentinels", "mask", "modes", "end_of_text", "add_prefix_space"),
 }
 """The options that each kind of vocabulary has."""
 
@@ -29,9 +29,9 @@ OPTIONS = {
 class VocabTrain:
     """Train a vocabulary. The same text gives the same vocabulary.
 
-    SentencePiece (as T5's): <pad> 0, </s> 1, <unk> 2, pieces, <mask>, sentinels. Word pieces (as BERT's): [PAD] 0,
-    [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, pieces. Byte-level BPE (as RoBERTa's): <s> 0, <pad> 1, </s> 2, <unk> 3, bytes,
-    pieces, <mask>; or (as GPT-2's, with --end-of-text) bytes, pieces, <|endoftext|>.
+    SentencePiece (as T5's): <pad> 0, </s> 1, <unk> 2, pieces, modes, <mask>, sentinels. Word pieces (as BERT's):
+    [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, pieces. Byte-level BPE (as RoBERTa's): <s> 0, <pad> 1, </s> 2,
+    <unk> 3, bytes, pieces, <mask>; or (as GPT-2's, with --end-of-text) bytes, pieces, <|endoftext|>.
     """
 
     input: Annotated[tuple[str, ...], tyro.conf.arg(aliases=["-i"])] = ()
@@ -49,6 +49,8 @@ class VocabTrain:
     encoding of bytes, in which every text has ids."""
     sentinels: int | None = None
     """Number of <extra_id_k>, for span corruption; None is 100 for SentencePiece and 0 for others."""
+    modes: bool = False
+    """Whether there are UL2's mode tokens, [NLU], [NLG] and [S2S]; its extreme denoisers also need 300 sentinels."""
     mask: bool = True
     """Whether there is a mask token, for masked language modelling. Word pieces always have one."""
     byte_fallback: bool = False

@@ -1,4 +1,7 @@
-"""The name under which the examples of a task are cached on disk: it changes with everything that decides them."""
+"""The name under which the examples of a task are cached on disk: it changes with everything that decides them.
+
+`load_examples` keeps small corpora in a file of that name; `t2t cache` makes a directory of it, which `find` opens.
+"""
 
 import functools
 import hashlib
@@ -13,10 +16,15 @@ from typing import Any
 import numpy as np
 import seqio
 
-from t2t.data import vocabularies
+from t2t.data import cache_directory, vocabularies
+from t2t.data.mapped_store import MappedStore
+from t2t.errors import UsageError
 
 FORMAT = 1
 """Raised when the files of the cache change their layout."""
+
+DIGITS = 20
+"""Of the hash in a name."""
 
 
 def cache_name(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> str:
@@ -26,6 +34,11 @@ def cache_name(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> str:
     its module, but not what that function reads), the preprocessors with their settings and the text of their modules,
     vocabularies, lengths and Python's version.
     """
+    return f"{_name_of(task.name, split, cache_facts(task, split, lengths))}.npz"
+
+
+def cache_facts(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> dict[str, Any]:
+    """What the name of a cache covers, as JSON."""
     facts = {
         "format": FORMAT,
         "python": sys.version,
@@ -35,9 +48,56 @@ def cache_name(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> str:
         "preprocessors": [describe(preprocessor) for preprocessor in task.preprocessors],
         "features": {name: _describe_feature(feature) for name, feature in task.output_features.items()},
     }
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    readable = re.sub(r"[^\w.-]", "_", task.name)
-    return f"{readable}-{split}-{digest[:20]}.npz"
+    return json.loads(json.dumps(facts, sort_keys=True))
+
+
+def directory_of(directory: pathlib.Path, task: str, split: str, facts: Mapping[str, Any]) -> pathlib.Path:
+    """Where `t2t cache` puts the shards of a task below the directory of all caches."""
+    return directory / _name_of(task, split, facts)
+
+
+def find(directory: pathlib.Path, task: seqio.Task, split: str, lengths: Mapping[str, int]) -> MappedStore | None:
+    """The examples that `t2t cache` has made of a task; None where it has made nothing of it.
+
+    Raises:
+        UsageError: what it made does not fit: it is not complete or damaged, or all of it has another vocabulary, other
+            lengths or another text.
+    """
+    facts = cache_facts(task, split, lengths)
+    path = directory_of(directory, task.name, split, facts)
+    if (path / cache_directory.PLAN).is_file():
+        return cache_directory.open_store(path)
+    others = [other for other in sorted(directory.glob(_name_of(task.name, split, None))) if other.is_dir()]
+    plans = {other: cache_directory.read_plan(other) for other in others}
+    differences = [f"{other} {_difference(plan['facts'], facts)}" for other, plan in plans.items() if plan]
+    if differences:
+        raise UsageError(
+            f"No token cache fits task '{task.name}': {'; '.join(differences)}. Make one for this config with "
+            f"t2t cache --output {directory}, or unset T2T_CACHE to read the text into memory."
+        )
+    return None
+
+
+def _difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What a cache was made of, in words, as far as it is not what is wanted now."""
+    words = {
+        "features": "another vocabulary",
+        "lengths": f"other lengths ({dict(then.get('lengths', ()))})",
+        "source": "another text, or files that have changed since",
+        "preprocessors": "other preprocessors, or another version of them",
+        "python": "another version of Python",
+        "format": "another version of t2t",
+    }
+    return f"was made with {' and '.join(text for name, text in words.items() if then.get(name) != now[name])}"
+
+
+def _name_of(task: str, split: str, facts: Mapping[str, Any] | None) -> str:
+    """The name of a cache; without facts, a pattern of all caches of a task and split."""
+    digest = "?" * DIGITS
+    if facts is not None:
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:DIGITS]
+    readable = re.sub(r"[^\w.-]", "_", task)
+    return f"{readable}-{split}-{digest}"
 
 
 def describe(thing: Any) -> Any:
@@ -54,7 +114,8 @@ def describe(thing: Any) -> Any:
         return sorted(map(repr, thing))  # their own order differs from process to process
     state = getattr(thing, "__dict__", "") if type(thing).__repr__ is object.__repr__ else ""
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", f"{thing!r}{state}")
-    return text if type(thing).__module__ == "builtins" else [text, _module_hash(type(thing))]
+    used = map(describe, getattr(type(thing), "uses", ()))
+    return text if type(thing).__module__ == "builtins" else [text, _module_hash(type(thing)), *used]
 
 
 def _describe_callable(thing: Any) -> list[Any]:

@@ -1,58 +1,77 @@
-"""A user's own text files: txt, jsonl, csv, tsv and parquet, plain or gzipped, as documents or records.
+"""A user's own text files, plain or packed, as documents or records.
 
 Nothing here needs TensorFlow. `t2t.data.file_source` makes seqio tasks of these files.
 
-    txt, text, md    one document a file, line or paragraph (`unit`; paragraphs end at blank lines)
-    jsonl, ndjson    one JSON object a line, the text in one of its fields
-    csv, tsv         a header, then one record a line; csv with quotes as spreadsheets write them, tsv without quoting
-    parquet          one record a row; needs pyarrow
+    txt, text, md        one document a file, line or paragraph (`unit`; paragraphs end at blank lines)
+    jsonl, ndjson, json  one JSON object a line, the text in one of its fields
+    csv, tsv             a header, then one record a line; csv with quotes as spreadsheets write them, tsv without
+    parquet, arrow       one record a row; needs pyarrow
+    tfrecord             tf.train.Example; the names of shards, x.tfrecord-00000-of-00008, are known
+    array_record         tf.train.Example; needs array_record
+    a folder             all files of these kinds below it, or the files of a data set that `datasets` saved there
 
-All but parquet may end in .gz. Text is UTF-8, with or without a byte order mark; blank documents are left out.
+Text, JSON, tables and TFRecord may end in .gz or .zst (which needs zstandard). Text is UTF-8, with or without a byte
+order mark; empty documents are left out and counted.
 """
 
-import csv
+import collections
+import functools
 import glob
-import gzip
-import io
-import itertools
 import json
+import logging
+import os
 import pathlib
-import sys
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from t2t.errors import UsageError
+from t2t.data import record_files, text_files
+from t2t.data.text_files import CorpusError, MissingFileError, OnError, Skipped, Unit
 
-Unit = Literal["file", "line", "paragraph"]
-"""What counts as one document in a plain text file."""
+__all__ = [
+    "CorpusError",
+    "FileReader",
+    "MissingFileError",
+    "OnError",
+    "Skipped",
+    "Unit",
+    "find_files",
+    "kind",
+    "read_records",
+    "read_rows",
+    "read_texts",
+]
+
+logger = logging.getLogger(__name__)
 
 TEXT = (".txt", ".text", ".md")
-RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+RECORDS = record_files.SUFFIXES
 
-csv.field_size_limit(sys.maxsize)  # documents are longer than the 131,072 characters csv allows
+DESCRIPTIONS = ("dataset_info.json", "dataset_dict.json", "state.json", "features.json")
+"""Files that stand beside data sets and hold no text of theirs."""
 
-
-class CorpusError(UsageError):
-    """Files that are missing, empty or not what they should be; the message names the file and the place."""
-
-
-class MissingFileError(CorpusError):
-    """Files that are not there, though they may have been before and may be again."""
+_SHARD = re.compile(r"-\d+-of-\d+$")
 
 
 def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
-    """The files that paths and globs name (`**` reaches into folders), each once, in the order given, sorted in a glob.
+    """The files that paths, globs (`**` reaches into folders) and folders name, each once, in the order given.
+
+    The files of a glob and of a folder come sorted; a folder's hidden files and those of other kinds are left out, and
+    how many there are is logged.
 
     Raises:
         CorpusError: a pattern that matches no file, or a file of a kind that cannot be read.
     """
     found: dict[pathlib.Path, None] = {}
     for pattern in patterns:
-        paths = [pathlib.Path(path) for path in sorted(glob.glob(str(pattern), recursive=True))]
-        if pathlib.Path(pattern).is_dir():
-            raise CorpusError(f"{pattern} is a folder; name its files, such as '{pathlib.Path(pattern) / '*.txt'}'.")
-        files = [path for path in paths if path.is_file()]
+        path = pathlib.Path(pattern)
+        if path.is_dir():
+            files = _files_of_folder(path)
+        elif path.is_file():
+            files = [path]
+        else:
+            paths = (pathlib.Path(name) for name in sorted(glob.glob(str(pattern), recursive=True)))
+            files = [path for path in paths if path.is_file()]
         if not files:
             raise MissingFileError(f"No file matches '{pattern}' (in {pathlib.Path.cwd()}).")
         for path in files:
@@ -64,182 +83,183 @@ def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
 
 
 def kind(path: pathlib.Path) -> str:
-    """The suffix that says how a file is read, without .gz.
+    """The suffix that says how a file is read, without .gz, .zst and the number of a shard.
+
+    >>> kind(pathlib.Path("c4-train.00000-of-01024.json.gz")), kind(pathlib.Path("c4.tfrecord-00000-of-01024"))
+    ('.json', '.tfrecord')
 
     Raises:
         CorpusError: no known suffix.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    zipped = suffixes[-1:] == [".gz"]
-    suffix = suffixes[-1 - zipped] if len(suffixes) > zipped else ""
-    if suffix not in TEXT + RECORDS or (zipped and suffix == ".parquet"):
+    suffix = _kind(path)
+    if suffix is None:
         known = ", ".join(TEXT + RECORDS)
         raise CorpusError(
-            f"{path}: cannot tell the format from the name; known are {known}, and .gz after all but parquet."
+            f"{path}: cannot tell the format from the name; known are {known}, and {' or '.join(text_files.PACKED)} "
+            f"after all but {', '.join(record_files.UNPACKED)}."
         )
     return suffix
 
 
-def read_texts(patterns: Sequence[str], *, field: str = "text", unit: Unit = "paragraph") -> Iterator[str]:
-    """Every document of these files, in order.
+def _kind(path: pathlib.Path) -> str | None:
+    name = path.name.lower()
+    packing = next((suffix for suffix in text_files.PACKED if name.endswith(suffix)), "")
+    suffix = pathlib.PurePath(_SHARD.sub("", name.removesuffix(packing))).suffix
+    if suffix not in TEXT + RECORDS or (packing and suffix in record_files.UNPACKED):
+        return None
+    return suffix
+
+
+def _files_of_folder(folder: pathlib.Path) -> list[pathlib.Path]:
+    if (folder / "dataset_dict.json").is_file():
+        splits = sorted(str(path.parent) for path in folder.glob("*/state.json"))
+        raise CorpusError(f"{folder} holds several parts of a data set; name one: {' or '.join(splits)}.")
+    if (folder / "state.json").is_file():
+        return _files_of_data_set(folder)
+    files: list[pathlib.Path] = []
+    others = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (pathlib.Path(place, name) for name in names if not name.startswith(".")):
+            is_known = _kind(path) is not None and path.name not in DESCRIPTIONS and path.is_file()
+            files += [path] if is_known else []
+            others += not is_known
+    if not files:
+        raise MissingFileError(f"No file of a known kind is in {folder}; known are {', '.join(TEXT + RECORDS)}.")
+    files.sort()
+    kinds = ", ".join(f"{number:,} {suffix}" for suffix, number in collections.Counter(map(_kind, files)).items())
+    left_out = f"; {others:,} others are left out" if others else ""
+    _tell(f"{folder}: {len(files):,} files ({kinds}){left_out}")
+    return files
+
+
+@functools.cache
+def _tell(text: str) -> None:
+    logger.info("%s", text)  # once: a run looks for its files several times
+
+
+def _files_of_data_set(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The files of what `datasets.Dataset.save_to_disk` wrote."""
+    try:
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        files = [folder / file["filename"] for file in state["_data_files"]]
+        is_chosen = bool(state.get("_indices_data_files") or state.get("_indices_files"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorpusError(f"{folder / 'state.json'} is not as `datasets` writes it: {error!r}.") from error
+    if is_chosen:
+        raise CorpusError(f"{folder} holds a choice of rows; save it after dataset.flatten_indices().")
+    return files
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReader:
+    """How files are read; it can be sent to another process.
 
     Args:
-        patterns: paths and globs.
-        field: column of the text in jsonl, csv, tsv and parquet files; there every record is one document.
+        field: column of the text in files of records; there every record is one document.
         unit: what counts as one document in plain text files.
+        fields: fields of records that are wanted instead of a text, such as ("inputs", "targets").
+        key: name under which a document is handed on.
+        on_error: what happens to documents that cannot be read. What is wrong with a whole file always stops.
+    """
+
+    field: str = "text"
+    unit: Unit = "paragraph"
+    fields: tuple[str, ...] = ()
+    key: str = "text"
+    on_error: OnError = "stop"
+
+    def rows(self, files: Sequence[pathlib.Path], skipped: Skipped | None = None) -> Iterator[dict[str, str]]:
+        """The documents or records of these files, in order.
+
+        Raises:
+            CorpusError: files that are missing, damaged, of another kind, or lack the field.
+        """
+        skipped = Skipped() if skipped is None else skipped
+        for path in files:
+            yield from self._records(path, skipped) if self.fields else self._documents(path, skipped)
+
+    def _documents(self, path: pathlib.Path, skipped: Skipped) -> Iterator[dict[str, str]]:
+        for text in self._texts(path, skipped):
+            if text.strip():
+                yield {self.key: text}
+            else:
+                skipped.empty += 1
+
+    def _texts(self, path: pathlib.Path, skipped: Skipped) -> Iterator[str]:
+        suffix = kind(path)
+        if suffix in RECORDS:
+            yield from (record[self.field] for record in self._readable(path, suffix, [self.field], skipped))
+            return
+        for place, text in text_files.read_units(path, self.unit, on_error=self.on_error):
+            if self.on_error == "skip":
+                try:
+                    text_files.check_characters(text, f"{path}, {place}")
+                except CorpusError as error:
+                    skipped.leave_out(error)
+                    continue
+            yield text
+
+    def _records(self, path: pathlib.Path, skipped: Skipped) -> Iterator[dict[str, str]]:
+        suffix = kind(path)
+        if suffix in TEXT:
+            raise CorpusError(
+                f"{path} is plain text, but records with the fields {', '.join(self.fields)} are needed: use jsonl."
+            )
+        yield from self._readable(path, suffix, self.fields, skipped)
+
+    def _readable(
+        self, path: pathlib.Path, suffix: str, fields: Sequence[str], skipped: Skipped
+    ) -> Iterator[dict[str, str]]:
+        for record in record_files.read_records(path, suffix, fields, on_error=self.on_error):
+            if isinstance(record, CorpusError):
+                skipped.leave_out(record)
+            else:
+                yield record
+
+
+def read_texts(
+    patterns: Sequence[str], *, field: str = "text", unit: Unit = "paragraph", on_error: OnError = "stop"
+) -> Iterator[str]:
+    """Every document of these files, in order; what is left out is logged at the end.
+
+    Args:
+        patterns: paths, globs and folders.
+        field: column of the text in files of records; there every record is one document.
+        unit: what counts as one document in plain text files.
+        on_error: what happens to documents that cannot be read.
 
     Raises:
         CorpusError: files that are missing, hold no text at all, are not UTF-8, or lack the field.
     """
     if unit not in ("file", "line", "paragraph"):
         raise ValueError(f"unit={unit!r} must be 'file', 'line' or 'paragraph'.")
-    empty = True
-    for path in find_files(patterns):
-        if kind(path) in TEXT:
-            texts = _read_units(path, unit)
-        else:
-            texts = (record[field] for record in _read_records(path, [field]))
-        for text in texts:
-            if text.strip():
-                empty = False
-                yield text
-    if empty:
-        raise CorpusError(f"{_names(patterns)} hold no text.")
+    reader = FileReader(field=field, unit=unit, on_error=on_error)
+    return (row["text"] for row in read_rows(patterns, reader))
 
 
-def read_records(patterns: Sequence[str], *, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Every record of jsonl, csv, tsv and parquet files, with these fields, as texts.
+def read_records(
+    patterns: Sequence[str], *, fields: Sequence[str], on_error: OnError = "stop"
+) -> Iterator[dict[str, str]]:
+    """Every record of files of records, with these fields, as texts.
 
     Raises:
         CorpusError: files that are missing, plain text or not UTF-8, hold no record, or lack a field.
     """
-    record = None
-    for path in find_files(patterns):
-        if kind(path) in TEXT:
-            raise CorpusError(
-                f"{path} is plain text, but records with the fields {', '.join(fields)} are needed: use jsonl."
-            )
-        for record in _read_records(path, fields):
-            yield record
-    if record is None:
-        raise CorpusError(f"{_names(patterns)} hold no record.")
+    return read_rows(patterns, FileReader(fields=tuple(fields), on_error=on_error))
 
 
-def _names(patterns: Sequence[str]) -> str:
-    return ", ".join(map(str, patterns))
+def read_rows(patterns: Sequence[str], reader: FileReader) -> Iterator[dict[str, str]]:
+    """The documents or records of these files as a reader reads them, in order; what is left out is logged at the end.
 
-
-def _open(path: pathlib.Path) -> io.BufferedIOBase:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _read_lines(path: pathlib.Path) -> Iterator[str]:
-    """The lines of a text file, with their ends."""
-    place = 0
-    try:
-        with _open(path) as file:
-            for line in file:
-                yield _decode(path, line, place).removeprefix("\ufeff" if place == 0 else "")
-                place += len(line)
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path} has vanished: {error}") from error
-    except (OSError, EOFError, zlib.error) as error:  # gzip says EOFError of a file that was cut off
-        raise CorpusError(f"{path} cannot be read to its end: {error}") from error
-
-
-def _decode(path: pathlib.Path, data: bytes, place: int) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        unpacked = " of the unpacked text" if path.suffix.lower() == ".gz" else ""
-        raise CorpusError(
-            f"{path} is not UTF-8: byte {place + error.start}{unpacked} is 0x{data[error.start]:02x} ({error.reason}). "
-            f"Convert it, for example: iconv -f latin1 -t utf-8 {path} > utf8-{path.name}"
-        ) from error
-
-
-def _read_units(path: pathlib.Path, unit: Unit) -> Iterator[str]:
-    lines = (line.rstrip("\r\n") for line in _read_lines(path))
-    if unit == "line":
-        return lines
-    if unit == "file":
-        return iter(["\n".join(lines)])
-    blocks = itertools.groupby(lines, key=lambda line: bool(line.strip()))
-    return ("\n".join(block) for has_text, block in blocks if has_text)
-
-
-def _read_records(path: pathlib.Path, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    suffix = kind(path)
-    if suffix == ".parquet":
-        records = _read_parquet(path, fields)
-    elif suffix in (".csv", ".tsv"):
-        records = _read_table(path, fields, suffix)
-    else:
-        records = _read_json(path)
-    for number, record in records:
-        for field in fields:
-            if field not in record:
-                raise CorpusError(f"{path}, {number}: no field '{field}'; there is {_listed(record)}.")
-            if not isinstance(record[field], str):
-                raise CorpusError(f"{path}, {number}: field '{field}' is {record[field]!r}, not a text.")
-            _check_characters(record[field], f"{path}, {number}: field '{field}'")
-        yield {field: record[field] for field in fields}
-
-
-def _check_characters(text: str, place: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:  # JSON's escapes can spell what UTF-8 cannot
-        half = f"\\u{ord(text[error.start]):04x}"
-        raise CorpusError(f"{place} holds {half}, half of a surrogate pair: no character, and no UTF-8.") from error
-
-
-def _listed(fields: Iterable[Any]) -> str:
-    return ", ".join(repr(field) for field in fields if field is not None) or "none"
-
-
-def _read_json(path: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(_read_lines(path), start=1):
-        if line.strip():
-            try:
-                record = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise CorpusError(f"{path}, line {number}: not JSON ({error}).") from error
-            if not isinstance(record, dict):
-                raise CorpusError(f"{path}, line {number}: {type(record).__name__} instead of an object {{...}}.")
-            yield f"line {number}", record
-
-
-def _read_table(path: pathlib.Path, fields: Sequence[str], suffix: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    style = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if suffix == ".tsv" else {"strict": True}
-    reader = csv.DictReader(_read_lines(path), **style)
-    missing = [field for field in fields if field not in (reader.fieldnames or ())]
-    if missing:
-        raise CorpusError(
-            f"{path}: no column {_listed(missing)}; the first line names {_listed(reader.fieldnames or ())}."
-        )
-    try:
-        for record in reader:
-            yield f"line {reader.line_num}", record
-    except csv.Error as error:
-        raise CorpusError(f"{path}, line {reader.reader.line_num}: {error}.") from error
-
-
-def _read_parquet(path: pathlib.Path, fields: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise CorpusError(f"{path}: reading parquet needs pyarrow; install it with: pip install pyarrow") from error
-    try:
-        with parquet.ParquetFile(path) as file:
-            columns = file.schema_arrow.names
-            missing = [field for field in fields if field not in columns]
-            if missing:
-                raise CorpusError(f"{path}: no column {_listed(missing)}; there is {_listed(columns)}.")
-            rows = itertools.count()
-            for batch in file.iter_batches(columns=list(fields)):
-                for record in batch.to_pylist():
-                    yield f"row {next(rows)}", record
-    except (pyarrow.ArrowException, OSError) as error:
-        raise CorpusError(f"{path} cannot be read as parquet: {error}") from error
+    Raises:
+        CorpusError: as `FileReader.rows`, and where there is no document at all.
+    """
+    names = ", ".join(map(str, patterns[:3])) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
+    skipped, row = Skipped(), None
+    for row in reader.rows(find_files(patterns), skipped):
+        yield row
+    skipped.log(names)
+    if row is None:
+        first = f" The first that cannot be read: {skipped.first}" if skipped.first else ""
+        raise CorpusError(f"{names} hold no {'record' if reader.fields else 'text'}.{first}")

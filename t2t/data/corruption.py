@@ -16,7 +16,6 @@ with <Z> only because the text ends in clean tokens; masks drawn here end in noi
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -179,6 +178,31 @@ def span_starts(mask: Mask) -> Mask:
     return starts
 
 
+def join_last_spans(mask: Mask, *, sentinels: int) -> Mask:
+    """Masks for which so many sentinels suffice on both sides: rows that need more have their last spans joined.
+
+    From the last sentinel on all that is clean comes first and all noise after it, as one span. What stands before is
+    as it was, and every row keeps its numbers of clean and of noise tokens, so that lengths do not depend on the draw.
+
+    Example:
+        >>> mask = np.array([0, 1, 0, 0, 1, 1, 0, 1, 0, 1], bool)
+        >>> join_last_spans(mask, sentinels=2).astype(int)
+        array([0, 1, 0, 0, 0, 0, 1, 1, 1, 1])
+
+    Raises:
+        ValueError: fewer than one sentinel.
+    """
+    if sentinels < 1:
+        raise ValueError(f"sentinels={sentinels} must be at least 1")
+    needed = [np.count_nonzero(span_starts(side), axis=-1, keepdims=True) for side in (mask, ~mask)]
+    ends = mask.copy()
+    ends[..., :-1] &= ~mask[..., 1:]
+    ended = np.cumsum(ends, axis=-1) - ends
+    rest = (ended >= sentinels - 1) & (np.maximum(*needed) > sentinels)
+    noise = np.count_nonzero(mask & rest, axis=-1, keepdims=True)
+    return np.where(rest, np.arange(mask.shape[-1]) >= mask.shape[-1] - noise, mask)
+
+
 def _compress(tokens: Tokens, keep: Mask) -> Int[np.ndarray, "*B N"]:
     """The kept tokens of each row; rows must keep equally many."""
     if tokens.ndim == 1:
@@ -229,63 +253,3 @@ def tokens_to_sentinel(tokens: Tokens, mask: Mask, sentinel: int) -> Tokens:
 def drop_tokens(tokens: Tokens, mask: Mask) -> Int[np.ndarray, "*B N"]:
     """The tokens that are not noise."""
     return _compress(tokens, ~mask)
-
-
-def mask_tokens(
-    tokens: Tokens,
-    u: Float[np.ndarray, "*B 3 T+1"],
-    *,
-    candidates: Mask,
-    mask_id: int,
-    replacements: Int[np.ndarray, " N"],
-    rate: float = 0.15,
-    mask: float = 0.8,
-    random: float = 0.1,
-    count: Literal["independent", "exact", "rounded"] = "independent",
-    max_predictions: int | None = None,
-) -> tuple[Tokens, Mask]:
-    """BERT's corruption: of the chosen tokens a fraction becomes the mask, another a random token, the rest stays.
-
-    Args:
-        tokens: the text.
-        u: uniforms for the choice, the treatment and the replacement of each token; the last column is spare.
-        candidates: where a token may be chosen.
-        mask_id: id of the mask.
-        replacements: ids that random tokens are drawn from, uniformly.
-        rate: fraction of tokens to choose.
-        mask: fraction of the chosen ones that become the mask.
-        random: fraction of the chosen ones that become a random token.
-        count: how many are chosen of n tokens. "independent": each candidate with probability rate. "exact" (BERT):
-            max(1, round(rate n)). "rounded" (RoBERTa): rate n rounded up or down at random, so that its mean is rate n.
-        max_predictions: at most so many are chosen.
-
-    Returns:
-        The corrupted text, and True where a token was chosen (and is to be predicted).
-
-    Reference: "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", arXiv:1810.04805
-    (create_pretraining_data.py); "RoBERTa", arXiv:1907.11692 (fairseq's mask_tokens_dataset.py).
-
-    Differs: both originals draw random tokens from the whole vocabulary; `replacements` says from which.
-    """
-    length = tokens.shape[-1]
-    choice, treatment, replacement = (u[..., i, :length] for i in range(3))
-    choice = np.where(candidates, choice, 2.0)
-    if count == "independent":
-        chosen = choice < rate
-        limit = None
-    elif count == "exact":
-        limit = np.array(max(1, round(rate * length)))
-    else:
-        limit = (rate * length + u[..., 0, length]).astype(np.int64)
-    if limit is not None:
-        chosen = candidates
-    if max_predictions is not None:
-        limit = np.minimum(limit, max_predictions) if limit is not None else np.array(max_predictions)
-    if limit is not None:
-        ranks = np.argsort(np.argsort(choice, axis=-1, kind="stable"), axis=-1, kind="stable")
-        chosen = chosen & (ranks < limit[..., None])
-    drawn = replacements[(replacement * len(replacements)).astype(np.int64)].astype(tokens.dtype)
-    corrupted = np.where(
-        treatment < mask, tokens.dtype.type(mask_id), np.where(treatment < mask + random, drawn, tokens)
-    )
-    return np.where(chosen, corrupted, tokens), chosen

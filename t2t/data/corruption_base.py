@@ -11,7 +11,8 @@ has one.
 import abc
 import dataclasses
 import functools
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import seqio
 
 from t2t.data import corruption, vocabularies
 from t2t.data.host_tensorflow import tf
+from t2t.vocabulary.words import WordMarks
 
 Lengths = Mapping[str, int] | None
 Features = Mapping[str, seqio.Feature]
@@ -32,6 +34,8 @@ class Side:
     length: int | None
     eos_id: int | None
     special: vocabularies.SpecialTokens
+    vocabulary: seqio.Vocabulary | None = dataclasses.field(default=None, repr=False, compare=False)
+    """For what only some objectives ask of it, such as where words begin."""
 
     @classmethod
     def of(cls, name: str, sequence_length: Lengths, output_features: Features) -> "Side":
@@ -40,8 +44,13 @@ class Side:
             raise ValueError(f"the corruption makes {name!r}, which the task's output_features lack")
         feature = output_features[name]
         special = vocabularies.special_tokens(feature.vocabulary)
-        length = (sequence_length or {}).get(name)
-        return cls(name=name, length=length, eos_id=special.eos_id if feature.add_eos else None, special=special)
+        return cls(
+            name=name,
+            length=(sequence_length or {}).get(name),
+            eos_id=special.eos_id if feature.add_eos else None,
+            special=special,
+            vocabulary=feature.vocabulary,
+        )
 
     @property
     def num_eos(self) -> int:
@@ -65,6 +74,11 @@ class Side:
         """All ids that are not special tokens."""
         return np.flatnonzero(self.is_text).astype(np.int32)
 
+    @functools.cached_property
+    def word_marks(self) -> WordMarks:
+        """Where words begin among its tokens; raises ValueError if the vocabulary cannot tell."""
+        return vocabularies.word_marks(self.vocabulary)
+
     def finish(self, tokens: np.ndarray) -> np.ndarray:
         """The tokens with EOS, [..., T] to [..., T + 1]."""
         return surround(tokens, None, self.eos_id)
@@ -86,6 +100,20 @@ def surround(tokens: np.ndarray, first: int | None, last: int | None) -> np.ndar
     if after:
         out[..., -1] = last
     return out
+
+
+def shortest_length(sides: Mapping[str, Side], *, reserved: int) -> int | None:
+    """The shortest length of the sides without so many special tokens; None where no side has a length.
+
+    Raises:
+        ValueError: that leaves no room for text.
+    """
+    lengths = [side.length for side in sides.values() if side.length is not None]
+    if not lengths:
+        return None
+    if min(lengths) <= reserved:
+        raise ValueError(f"lengths {lengths} leave no room for text beside {reserved} special tokens")
+    return min(lengths) - reserved
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,6 +145,9 @@ class Corruption(LatePreprocessor):
 
     feature: str = "targets"
     """Feature of the raw tokens."""
+    copies: int | None = None
+    """How many corruptions of an example there are, taken in turn epoch by epoch: 1 is the same in every epoch
+    (static), 10 are BERT's duplicates of the corpus, None is a new one in every epoch (dynamic)."""
     makes: ClassVar[tuple[str, ...]]
     """Features it makes that have a vocabulary and a length."""
     weighs: ClassVar[bool] = False
@@ -135,12 +166,47 @@ class Corruption(LatePreprocessor):
         """The made features of [..., T] raw tokens from [..., N] uniforms."""
 
     @property
+    def learns(self) -> bool:
+        """Whether it must see the raw tokens of a split (`learn`) before it can corrupt them; most need not."""
+        return False
+
+    def learn(self, tokens: Iterable[np.ndarray], sides: Mapping[str, Side]) -> "Corruption":
+        """The corruption that knows the raw tokens of a split, in as many arrays as it pleases."""
+        return self
+
+    def draw(self, epoch: int) -> int:
+        """Which of its corruptions an example gets in an epoch: the epoch of the generator to use.
+
+        >>> from t2t.data.preprocessors import MaskedTokens
+        >>> [MaskedTokens(copies=copies).draw(12) for copies in (None, 1, 10)]
+        [12, 0, 2]
+        """
+        return epoch if self.copies is None else epoch % self.copies
+
+    @property
     def keeps_lengths_equal(self) -> bool:
-        """Whether examples of equally many raw tokens stay of equal length, so that `BoundCorruption.batch` works."""
+        """Whether examples of equally many raw tokens stay of equal length."""
         return True
+
+    @property
+    def works_on_batches(self) -> bool:
+        """Whether `BoundCorruption.batch` works; features of unequal lengths then come as an array of arrays."""
+        return self.keeps_lengths_equal
+
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """Further features it makes, int32 and without a vocabulary."""
+        return ()
+
+    @property
+    def reads_backwards(self) -> bool:
+        """Whether it reverses texts, so that the one before an example in the text is the one that goes on."""
+        return False
 
     def bind(self, sequence_length: Lengths, output_features: Features) -> "BoundCorruption":
         """The corruption for given lengths and vocabularies; raises ValueError where it cannot work."""
+        if self.copies is not None and self.copies < 1:
+            raise ValueError(f"copies={self.copies} must be positive, or None for a new corruption in every epoch")
         sides = {name: Side.of(name, sequence_length, output_features) for name in self.makes}
         raw_length = self.raw_length(sides)
         if raw_length is not None and raw_length < 1:
@@ -153,12 +219,21 @@ class Corruption(LatePreprocessor):
 
         seqio repeats a dataset before its random preprocessors, so later epochs have higher indices here. Without a
         seed (`task.get_dataset(seed=None)`) one is drawn, and every run differs, as seqio's own preprocessors do.
+
+        With `copies` the raw tokens themselves take the place of the index, since nothing here tells the epoch: each
+        example has so many corruptions, the same wherever it comes, of which every visit takes one at random.
         """
         bound = self.bind(sequence_length, output_features)
+        if self.learns:
+            raise ValueError(f"{self} must know the tokens of the whole split, which seqio reads one by one")
         seed = _seqio_seed()
 
         def run(index: np.int64, tokens: np.ndarray) -> list[np.ndarray]:
-            made = bound.example({self.feature: tokens}, corruption.example_rng(seed, 0, int(index)))
+            rng = corruption.example_rng(seed, 0, int(index))
+            if self.copies is not None:
+                copy = int(rng.integers(self.copies))
+                rng = corruption.example_rng(seed, copy, _content_key(tokens))
+            made = bound.example({self.feature: tokens}, rng)
             return [made[name] for name in bound.names]
 
         def make(index: tf.Tensor, features: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +241,11 @@ class Corruption(LatePreprocessor):
             return {**features, **{name: tf.ensure_shape(m, [None]) for name, m in zip(bound.names, made, strict=True)}}
 
         return dataset.enumerate().map(make, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _content_key(tokens: np.ndarray) -> int:
+    """A number in [0, 2**64) for the tokens of an example."""
+    return int.from_bytes(hashlib.blake2b(np.asarray(tokens, "<i4").tobytes(), digest_size=8).digest(), "little")
 
 
 def _seqio_seed() -> int:
@@ -189,7 +269,12 @@ class BoundCorruption:
     @property
     def names(self) -> tuple[str, ...]:
         """The features it makes."""
-        return (*self.corruption.makes, "weights") if self.corruption.weighs else self.corruption.makes
+        weights = ("weights",) if self.corruption.weighs else ()
+        return (*self.corruption.makes, *weights, *self.corruption.adds)
+
+    def learn(self, tokens: Iterable[np.ndarray]) -> "BoundCorruption":
+        """The same of the corruption that knows the raw tokens of a split; see `Corruption.learn`."""
+        return dataclasses.replace(self, corruption=self.corruption.learn(tokens, self.sides))
 
     def example(self, features: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """One example made from one with raw tokens; features it does not make pass through.
@@ -205,7 +290,7 @@ class BoundCorruption:
         """Examples of equal length [B, T] at once; row b is `example` under `example_rng(seed, epoch, indices[b])`.
 
         Raises:
-            ValueError: too many raw tokens, or rows that differ in length after corruption.
+            ValueError: too many raw tokens, or a corruption that works on one example at a time.
         """
         tokens = self._checked(tokens)
         number = self.corruption.num_uniforms(tokens.shape[-1], self.sides)

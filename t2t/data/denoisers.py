@@ -7,7 +7,10 @@ from typing import Literal
 import numpy as np
 
 from t2t.data import corruption
-from t2t.data.corruption_base import Corruption, Side, surround
+from t2t.data.corruption_base import Corruption, Side, shortest_length, surround
+from t2t.data.masked_tokens import MaskedTokens
+
+__all__ = ["CausalLM", "MaskedTokens", "PrefixLM", "SpanCorruption"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,8 +22,8 @@ class SpanCorruption(Corruption):
     Reference: "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", arXiv:1910.10683,
     sections 3.1.4 and 3.3.4; t5.data.preprocessors.span_corruption.
 
-    Differs: more spans than sentinels are refused (T5 takes ordinary pieces then), and nothing is ever cut off: with
-    `random_roll` room is kept for one span more. The raw text must not hold sentinels itself.
+    Differs: more spans than sentinels are refused or joined (T5 takes ordinary pieces then), and nothing is ever cut
+    off: with `random_roll` room is kept for one span more. The raw text must not hold sentinels itself.
     """
 
     noise_density: float = 0.15
@@ -31,6 +34,9 @@ class SpanCorruption(Corruption):
     """Rotate the noise by a random offset; without it the first token is never noise and the last always is."""
     final_sentinel: bool = False
     """End the targets with one sentinel more, as the figure of the paper shows and its code does not."""
+    overflow: Literal["refuse", "merge"] = "refuse"
+    """Where the noise has more spans than the vocabulary has sentinels: refuse, saying how many are needed, or join the
+    spans from the last sentinel on into one, with as much noise as before (`corruption.join_last_spans`)."""
 
     makes = ("inputs", "targets")
 
@@ -40,6 +46,8 @@ class SpanCorruption(Corruption):
             raise ValueError(f"noise_density={self.noise_density} must lie strictly between 0 and 1")
         if self.mean_noise_span_length < 1:
             raise ValueError(f"mean_noise_span_length={self.mean_noise_span_length} must be at least 1")
+        if self.overflow not in ("refuse", "merge"):
+            raise ValueError(f"overflow={self.overflow!r} must be 'refuse' or 'merge'")
 
     @property
     def _law(self) -> dict[str, float]:
@@ -55,6 +63,7 @@ class SpanCorruption(Corruption):
         tokens = corruption.span_lengths(room + 1 - inputs.num_eos, **self._law).tokens
         while tokens > 1 and self._lengths(tokens, sides)[0] > inputs.length:
             tokens -= 1
+        tokens = self._lengthened(tokens, sides)
         needed = self._lengths(tokens, sides)[1]
         if targets.length is not None and needed > targets.length:
             raise ValueError(
@@ -69,22 +78,44 @@ class SpanCorruption(Corruption):
         """Not when a rotated mask may cut a span in two."""
         return not self.random_roll
 
-    def _lengths(self, tokens: int, sides: Mapping[str, Side]) -> tuple[int, int]:
+    def _spans(self, tokens: int, side: Side) -> tuple[int, int]:
+        """Noise tokens, and the most spans of noise: those that a roll may add and no more than can be told apart."""
         noise, spans = corruption.span_counts(tokens, **self._law)
-        inputs = tokens - noise + spans + self.random_roll + sides["inputs"].num_eos
-        return inputs, noise + spans + self.random_roll + self.final_sentinel + sides["targets"].num_eos
+        spans += self.random_roll
+        return noise, min(spans, self._room(side)) if self.overflow == "merge" else spans
+
+    def _room(self, side: Side) -> int:
+        """Sentinels for spans: one is kept for the end where it gets one."""
+        return len(side.sentinels) - self.final_sentinel
+
+    def _lengthened(self, tokens: int, sides: Mapping[str, Side]) -> int:
+        """The raw length where joined spans, of which the inputs hold one sentinel, leave room for more text."""
+        inputs = sides["inputs"]
+        if self._spans(tokens, inputs)[1] == corruption.span_counts(tokens, **self._law)[1] + self.random_roll:
+            return tokens
+        while self._lengths(tokens + 1, sides)[0] <= inputs.length:
+            tokens += 1
+        lengths = self._lengths(tokens, sides)
+        return tokens - (self.noise_density == 0.5 and lengths[1] > lengths[0])  # as T5's helper
+
+    def _lengths(self, tokens: int, sides: Mapping[str, Side]) -> tuple[int, int]:
+        noise, spans = self._spans(tokens, sides["inputs"])
+        inputs = tokens - noise + spans + sides["inputs"].num_eos
+        return inputs, noise + spans + self.final_sentinel + sides["targets"].num_eos
 
     def _check_sentinels(self, tokens: int, side: Side) -> None:
         noise, spans = corruption.span_counts(tokens, **self._law)
         extra = self.random_roll + self.final_sentinel
         available = len(side.sentinels)
+        if self.overflow == "merge" and self._room(side) > 0:
+            return
         if spans + extra > available:
             mean = noise / max(available - extra, 1)
             longer = f"mean_noise_span_length of at least {mean:.3g}, " if available else ""
             raise ValueError(
                 f"{self} makes {spans} spans of {tokens} tokens and needs {spans + extra} sentinels, but the "
                 f"vocabulary has {available}: take {longer}a smaller noise_density or shorter inputs, or a vocabulary "
-                f"with more sentinels (t2t vocab train --sentinels {spans + extra})"
+                f"with more sentinels (t2t vocab train --sentinels {spans + extra}), or overflow='merge'"
             )
 
     def num_uniforms(self, length: int, sides: Mapping[str, Side]) -> int:
@@ -97,88 +128,14 @@ class SpanCorruption(Corruption):
         if inputs.length is None:
             self._check_sentinels(tokens.shape[-1], inputs)
         mask = corruption.span_noise_mask(u, **self._law, random_roll=self.random_roll)
+        if self.overflow == "merge":
+            mask = corruption.join_last_spans(mask, sentinels=self._room(inputs))
         kept = corruption.spans_to_unique_sentinels(tokens, mask, inputs.sentinels)
         noise = corruption.spans_to_unique_sentinels(tokens, ~mask, targets.sentinels)
         if self.final_sentinel and tokens.size and mask[..., -1].all():
             spans = np.count_nonzero(corruption.span_starts(~mask).reshape(-1, tokens.shape[-1])[0])
             noise = surround(noise, None, int(targets.sentinels[spans]))
         return {"inputs": inputs.finish(kept), "targets": targets.finish(noise)}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTokens(Corruption):
-    """BERT's objective, masked anew each epoch: inputs are corrupted, targets are the text, weights mark the chosen.
-
-    The text stands between the vocabulary's bos and eos ([CLS] and [SEP]) where it has them and the feature says
-    `add_eos`. Special tokens are never chosen. Weights are 1 on all chosen positions, those that became a random token
-    or stayed as they were included.
-
-    Reference: "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", arXiv:1810.04805,
-    section 3.1; dynamic masks as in "RoBERTa: A Robustly Optimized BERT Pretraining Approach", arXiv:1907.11692.
-
-    Differs: random tokens are never special ones unless `random_specials`, which both originals allow.
-    """
-
-    rate: float = 0.15
-    """Fraction of the tokens that are chosen, in (0, 1)."""
-    mask: float = 0.8
-    """Fraction of the chosen that become the mask."""
-    random: float = 0.1
-    """Fraction of the chosen that become a random token; the rest stays."""
-    count: Literal["independent", "exact", "rounded"] = "independent"
-    """How many of n tokens are chosen, specials counted in n: each text token with probability `rate`; exactly
-    max(1, round(rate n)), as BERT; or rate n rounded up or down at random, as RoBERTa."""
-    max_predictions: int | None = None
-    """At most so many are chosen per example (BERT: 20 of 128, 77 of 512)."""
-    random_specials: bool = False
-    """Draw random tokens from the whole vocabulary, special tokens too."""
-
-    makes = ("inputs", "targets")
-    weighs = True
-
-    def __post_init__(self):
-        """Refuse fractions that are none."""
-        if not 0 < self.rate < 1:
-            raise ValueError(f"rate={self.rate} must lie strictly between 0 and 1")
-        if min(self.mask, self.random) < 0 or self.mask + self.random > 1 + 1e-9:
-            raise ValueError(f"mask={self.mask} and random={self.random} must be fractions with a sum of at most 1")
-        if self.max_predictions is not None and self.max_predictions < 1:
-            raise ValueError(f"max_predictions={self.max_predictions} must be positive, or None for no limit")
-
-    def raw_length(self, sides: Mapping[str, Side]) -> int | None:
-        """The shorter length without bos and eos; raises if the vocabulary has no mask."""
-        if sides["inputs"].special.mask_id is None:
-            raise ValueError(
-                "masked language modelling needs a vocabulary with a mask token: t2t vocab train makes one, "
-                "t2t.vocabulary.ByteVocabulary(mask=True) has one"
-            )
-        return _shortest(sides, self._num_specials(sides["inputs"]))
-
-    @staticmethod
-    def _num_specials(side: Side) -> int:
-        return side.num_eos + (side.num_eos and side.special.bos_id is not None)
-
-    def num_uniforms(self, length: int, sides: Mapping[str, Side]) -> int:
-        """Three for each token, bos and eos included, and three more."""
-        return 3 * (length + self._num_specials(sides["inputs"]) + 1)
-
-    def corrupt(self, tokens: np.ndarray, u: np.ndarray, sides: Mapping[str, Side]) -> dict[str, np.ndarray]:
-        """Inputs, targets and weights."""
-        side = sides["inputs"]
-        text = surround(tokens, side.special.bos_id if side.num_eos else None, side.eos_id)
-        inputs, chosen = corruption.mask_tokens(
-            text,
-            u.reshape(*text.shape[:-1], 3, -1),
-            candidates=side.is_text[text],
-            mask_id=side.special.mask_id,
-            replacements=np.arange(side.special.size, dtype=np.int32) if self.random_specials else side.text_ids,
-            rate=self.rate,
-            mask=self.mask,
-            random=self.random,
-            count=self.count,
-            max_predictions=self.max_predictions,
-        )
-        return {"inputs": inputs, "targets": text, "weights": chosen.astype(np.int32)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,7 +149,7 @@ class CausalLM(Corruption):
 
     def raw_length(self, sides: Mapping[str, Side]) -> int | None:
         """The length of the targets without EOS."""
-        return _shortest(sides, sides["targets"].num_eos)
+        return shortest_length(sides, reserved=sides["targets"].num_eos)
 
     def num_uniforms(self, length: int, sides: Mapping[str, Side]) -> int:
         """None."""
@@ -224,7 +181,7 @@ class PrefixLM(Corruption):
 
     def raw_length(self, sides: Mapping[str, Side]) -> int | None:
         """The shorter length without EOS, so that either side may be nearly all of the text."""
-        return _shortest(sides, max(side.num_eos for side in sides.values()))
+        return shortest_length(sides, reserved=max(side.num_eos for side in sides.values()))
 
     @property
     def keeps_lengths_equal(self) -> bool:
@@ -244,12 +201,3 @@ class PrefixLM(Corruption):
             "inputs": sides["inputs"].finish(tokens[:place]),
             "targets": sides["targets"].finish(tokens[place:]),
         }
-
-
-def _shortest(sides: Mapping[str, Side], reserved: int) -> int | None:
-    lengths = [side.length for side in sides.values() if side.length is not None]
-    if not lengths:
-        return None
-    if min(lengths) <= reserved:
-        raise ValueError(f"lengths {lengths} leave no room for text beside {reserved} special tokens")
-    return min(lengths) - reserved

@@ -52,6 +52,7 @@ def eval_batches(
     *,
     rows: int,
     packing: bool = False,
+    contiguous: bool = False,
     host: tuple[int, int] = (0, 1),
     max_examples: int | None = None,
     trace: bool = False,
@@ -65,6 +66,8 @@ def eval_batches(
         converter: of the model's architecture.
         rows: rows of the global batch, divisible by the number of hosts.
         packing: whether short examples share rows. Every host then prepares all examples, to know what fits where.
+        contiguous: whether each row reads on, batch after batch, in one of as many equal stretches of the examples as
+            there are rows, for models that remember; never packed.
         host: index of this host and number of hosts.
         max_examples: how many examples to read, from the first; None for all.
         trace: whether batches carry `lane` and `position` (int64 [R], host only): the row in the global batch and the
@@ -76,9 +79,12 @@ def eval_batches(
     converter.check_task(examples.name, examples.features)
     number = len(examples) if max_examples is None else min(max_examples, len(examples))
     lanes = range(index, rows, count)
-    batches = (
-        _packed(examples, converter, number, rows) if packing else _unpacked(examples, converter, number, rows, lanes)
-    )
+    if contiguous:
+        batches = _contiguous(examples, converter, number, rows, lanes)
+    elif packing:
+        batches = _packed(examples, converter, number, rows)
+    else:
+        batches = _unpacked(examples, converter, number, rows, lanes)
     for batch in batches:
         yield _convert(converter, [batch[lane] if lane < len(batch) else (-1, []) for lane in lanes], lanes, trace)
 
@@ -112,6 +118,22 @@ def _unpacked(
         mine = [lane for lane in lanes if lane < len(batch)]
         for lane, example in zip(mine, _read(examples, converter, [start + lane for lane in mine]), strict=True):
             batch[lane][1].append(example)
+        yield batch
+
+
+def _contiguous(
+    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: range
+) -> Iterator[list[Numbered]]:
+    """Global batches of one example a row, which follows on the one of the batch before; only `lanes` are read."""
+    backward = examples.corruption is not None and examples.corruption.corruption.reads_backwards
+    starts = [lane * number // rows for lane in range(rows + 1)]
+    for step in range(-(-number // rows)):
+        batch: list[Numbered] = [(-1, []) for _ in range(rows)]
+        mine = [lane for lane in lanes if starts[lane] + step < starts[lane + 1]]
+        places = [starts[lane] + step for lane in mine]
+        indices = [number - 1 - place if backward else place for place in places]
+        for lane, index, example in zip(mine, indices, _read(examples, converter, indices), strict=True):
+            batch[lane] = (index, [example])
         yield batch
 
 

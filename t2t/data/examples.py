@@ -1,5 +1,6 @@
 """Examples of seqio tasks with random access: the deterministic part read once, the corruption applied on reading."""
 
+import contextlib
 import difflib
 import logging
 import pathlib
@@ -14,6 +15,7 @@ import seqio
 
 from t2t.data import cache, corruption
 from t2t.data.features import Example
+from t2t.data.mapped_store import MappedStore
 from t2t.data.store import Progress, TokenStore
 from t2t.errors import UsageError
 from t2t.vocabulary import Vocabulary
@@ -30,7 +32,7 @@ class TaskExamples:
 
     name: str
     split: str
-    store: TokenStore
+    store: TokenStore | MappedStore
     corruption: preprocessors.BoundCorruption | None
     seed: int
 
@@ -48,13 +50,14 @@ class TaskExamples:
         features = self.store[index]
         if self.corruption is None:
             return features
-        return self.corruption.example(features, corruption.example_rng(self.seed, epoch, index))
+        draw = self.corruption.corruption.draw(epoch)
+        return self.corruption.example(features, corruption.example_rng(self.seed, draw, index))
 
     def examples(self, indices: Sequence[int], *, epoch: int) -> list[Example]:
         """`[example(i, epoch=epoch) for i in indices]`, examples of the same raw length corrupted together: faster."""
-        if self.corruption is None or not self.corruption.corruption.keeps_lengths_equal:
+        if self.corruption is None or not self.corruption.corruption.works_on_batches:
             return [self.example(index, epoch=epoch) for index in indices]
-        name = self.corruption.corruption.feature
+        name, draw = self.corruption.corruption.feature, self.corruption.corruption.draw(epoch)
         groups: dict[int, list[int]] = {}
         for place, index in enumerate(indices):
             groups.setdefault(len(self.store[index][name]), []).append(place)
@@ -63,7 +66,7 @@ class TaskExamples:
             chosen = [indices[place] for place in places]
             raw = [self.store[index] for index in chosen]
             tokens = np.stack([features[name] for features in raw])
-            batch = self.corruption.batch(tokens, seed=self.seed, epoch=epoch, indices=np.array(chosen))
+            batch = self.corruption.batch(tokens, seed=self.seed, epoch=draw, indices=np.array(chosen))
             for row, place in enumerate(places):
                 made[place] = {**raw[row], **{feature: values[row] for feature, values in batch.items()}}
         return made
@@ -89,14 +92,35 @@ def load_examples(
         lengths: tokens per row of each feature, for the preprocessors that cut documents to fit.
         seed: of the corruption.
         texts: whether to keep the task's texts too (`inputs_pretokenized`, ...), for evaluation by generation.
-        cache_dir: folder where tokenised examples are kept for the next run; not used with `texts`.
+        cache_dir: folder where tokenised examples are kept for the next run, and where those that `t2t cache` made are
+            looked for; not used with `texts`.
         progress: called now and then with the task's name and the number of examples read.
 
     Raises:
-        UsageError: no such split, lengths that the corruption cannot fill, or no examples.
+        UsageError: no such split, lengths that the corruption cannot fill, no examples, or a cache that does not fit.
         ValueError: no such task, a task whose corruption is not its last preprocessor, or a source that cannot be read.
     """
     task = get_task(task)
+    deterministic, fitted = fit(task, split, vocabulary=vocabulary, lengths=lengths)
+    store = _cached_store(deterministic, split, lengths, texts, cache_dir, progress)
+    if not len(store):
+        raise UsageError(
+            f"Task '{task.name}' has no examples in split '{split}': the source is empty, or all are dropped."
+        )
+    if fitted is not None and fitted.corruption.learns:
+        fitted = fitted.learn(store.values(fitted.corruption.feature))
+    return TaskExamples(name=task.name, split=split, store=store, corruption=fitted, seed=seed)
+
+
+def fit(
+    task: seqio.Task, split: str, *, vocabulary: Vocabulary | None, lengths: Mapping[str, int]
+) -> tuple[seqio.Task, preprocessors.BoundCorruption | None]:
+    """The part of a task that runs once, its vocabulary bound, and the corruption that follows, for these lengths.
+
+    Raises:
+        UsageError: no such split, or lengths or a vocabulary that the corruption cannot work with.
+        ValueError: its corruption is not its last preprocessor.
+    """
     if split not in task.splits:
         raise UsageError(f"Task '{task.name}' has no split '{split}'; it has {', '.join(map(repr, task.splits))}.")
     bound = task if vocabulary is None else vocabularies.bind_vocabulary(task, vocabulary)
@@ -105,12 +129,7 @@ def load_examples(
         fitted = None if objective is None else objective.bind(lengths, bound.output_features)
     except ValueError as error:
         raise UsageError(f"Task '{task.name}': {error}") from error
-    store = _cached_store(deterministic, split, lengths, texts, cache_dir, progress)
-    if not len(store):
-        raise UsageError(
-            f"Task '{task.name}' has no examples in split '{split}': the source is empty, or all are dropped."
-        )
-    return TaskExamples(name=task.name, split=split, store=store, corruption=fitted, seed=seed)
+    return deterministic, fitted
 
 
 def get_task(task: str | seqio.Task | seqio.Mixture) -> seqio.Task:
@@ -175,12 +194,16 @@ def _cached_store(
     texts: bool,
     cache_dir: str | pathlib.Path | None,
     progress: Progress | None,
-) -> TokenStore:
+) -> TokenStore | MappedStore:
     def read() -> TokenStore:
         return TokenStore.collect(read_examples(task, split, lengths), name=task.name, texts=texts, progress=progress)
 
     if cache_dir is None or texts:
         return read()
+    found = cache.find(pathlib.Path(cache_dir), task, split, lengths)
+    if found is not None:
+        logger.info("The examples of '%s' are read from %s", task.name, found.directory)
+        return found
     path = pathlib.Path(cache_dir) / cache.cache_name(task, split, lengths)
     if path.exists():
         try:
@@ -202,8 +225,7 @@ def read_examples(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> I
     Raises:
         ValueError: the source cannot be read; says which task and what TensorFlow or the source said.
     """
-    tf = host_tensorflow.tf
-    try:
+    with reading(task, split):
         dataset = task.get_dataset(
             sequence_length=lengths,
             split=split,
@@ -213,6 +235,14 @@ def read_examples(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> I
             try_in_mem_cache=False,
         )
         yield from dataset.as_numpy_iterator()
+
+
+@contextlib.contextmanager
+def reading(task: seqio.Task, split: str) -> Iterator[None]:
+    """Says which task and split are read, in what the source or TensorFlow raises."""
+    tf = host_tensorflow.tf
+    try:
+        yield
     except (tf.errors.OpError, OSError) as error:
         failure = getattr(task.source, "failure", None)
         if failure is not None:

@@ -252,14 +252,28 @@ class EncoderFeatures(Converter):
     model projects K positions onto the vocabulary instead of all. A row with more than K such places (a single example;
     rows are packed to stay within K) keeps K of them at even distances and drops the loss of the others.
 
+    Examples may say more of each token, by arrays as long as `inputs` or by one number for all of it:
+
+        token_types     encoder_token_types    of models with several types; 0 where a task does not say
+        language_ids    encoder_language_ids   of models with embeddings of languages; -1 (none) where it does not
+        positions       encoder_positions      0, 1, 2, ... where it does not
+
+    With `next_sentence` each example has a number `next_sentence_labels`, and the batch next_sentence_labels [B]: -1 in
+    rows without an example. A model reads the label off the first token of a row, so a row holds one example then.
+
     Differs: from seqio.EncoderFeatureConverter, where the loss falls on inputs equal to `mask_id`, so that BERT's
     random and kept tokens are never learned from; and from BERT's max_predictions_per_seq, which masks at most K.
     """
 
     predictions: int | None = None
+    num_types: int = 0
+    """Sentence types of the model."""
+    num_languages: int = 0
+    """Languages of the model."""
+    next_sentence: bool = False
+    """Whether examples are pairs with a label."""
 
     features = ("inputs",)
-    reads = ("inputs", "targets")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -267,6 +281,11 @@ class EncoderFeatures(Converter):
             raise ValueError(f"inputs and targets of an encoder have one length, got lengths={dict(self.lengths)}.")
         if self.predictions is not None and self.predictions < 1:
             raise ValueError(f"predictions={self.predictions} must be at least 1, or None for loss at any position.")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Features every example must have."""
+        return ("inputs", "targets", *(("next_sentence_labels",) if self.next_sentence else ()))
 
     @property
     def length(self) -> int:
@@ -279,25 +298,29 @@ class EncoderFeatures(Converter):
         return (self.length,) if self.predictions is None else (self.length, self.predictions)
 
     def sizes(self, example: Example) -> tuple[int, ...]:
-        """Positions the example takes and, with `predictions`, places with loss."""
+        """Positions the example takes, all of a row if it has a label, and with `predictions` places with loss."""
         length = len(example["inputs"])
+        room = self.length if self.next_sentence and length else length
         if self.predictions is None:
-            return (length,)
+            return (room,)
         places = np.count_nonzero(example["weights"]) if "weights" in example else length
-        return (length, min(int(places), self.predictions))
+        return (room, min(int(places), self.predictions))
 
     def trim(self, example: Example) -> tuple[Example, int]:
-        """As `Converter.trim`; inputs, targets and weights are cut at the same places."""
+        """As `Converter.trim`; all arrays are cut at the same places, but positions go on to the end."""
         inputs = example["inputs"]
-        for name in ("targets", "weights"):
-            if name in example and len(example[name]) != len(inputs):
+        arrays = [name for name in layout.OF_TOKENS if name in example and example[name].ndim]
+        for name in arrays:
+            if len(example[name]) != len(inputs):
                 raise ValueError(f"'inputs' has {len(inputs)} tokens but '{name}' {len(example[name])}: must be equal.")
         if len(inputs) <= self.length:
             return example, 0
         self._refuse_overlong("inputs", len(inputs), self.length)
         keep_last = _ends_with(inputs, self.eos_id)
-        names = [name for name in ("inputs", "targets", "weights") if name in example]
-        cut = {name: cut_right(example[name], self.length, keep_last=keep_last) for name in names}
+        cut = {
+            name: cut_right(example[name], self.length, keep_last=keep_last and name != "positions")
+            for name in ("inputs", *arrays)
+        }
         return dict(example) | cut, len(inputs) - self.length
 
     def convert(self, rows: Sequence[Row]) -> Batch:
@@ -305,15 +328,21 @@ class EncoderFeatures(Converter):
         examples = [x for row in rows for x in row]
         side = layout.Side.of(rows, [len(x["inputs"]) for x in examples], self.length)
         targets = side.fill(_join([x["targets"] for x in examples]), self.pad_id)
-        ones = [x["weights"] if "weights" in x else np.ones(len(x["inputs"]), np.int32) for x in examples]
-        weights = side.fill(_join(ones), 0.0, np.float32)
+        weights = side.fill(layout.of_tokens(examples, "weights", 1), 0.0, np.float32)
         batch = {
             "encoder_input_tokens": side.fill(_join([x["inputs"] for x in examples]), self.pad_id),
             "encoder_target_tokens": targets,
             "encoder_loss_weights": weights,
             "encoder_segment_ids": side.segment_ids(),
-            "encoder_positions": side.fill(side.within, 0),
+            "encoder_positions": side.fill(layout.positions_of(examples, side), 0),
         }
+        if self.num_types > 1:
+            batch["encoder_token_types"] = side.fill(layout.ids_of(examples, "token_types", 0, self.num_types), 0)
+        if self.num_languages:
+            languages = layout.ids_of(examples, "language_ids", -1, self.num_languages)
+            batch["encoder_language_ids"] = side.fill(languages, -1)
+        if self.next_sentence:
+            batch["next_sentence_labels"] = layout.labels_of(rows)
         return batch if self.predictions is None else batch | layout.gather_places(targets, weights, self.predictions)
 
 

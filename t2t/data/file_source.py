@@ -6,6 +6,7 @@ registers books_span_corruption, books_mlm, books_causal_lm and books_prefix_lm;
 other text and leaves its objective as it is (`t2t train CONFIG --data.files ...`).
 """
 
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,11 +23,12 @@ class FileSource(seqio.DataSource):
     """A source of documents {key: text} or, with `fields`, of records with these, read from files as they come.
 
     Args:
-        files: paths and globs of each split.
-        field: column of the text in jsonl, csv, tsv and parquet files.
+        files: paths, globs and folders of each split.
+        field: column of the text in files of records (jsonl, csv, tsv, parquet, arrow, tfrecord, array_record).
         unit: what counts as one document in plain text files.
         fields: fields of records that are wanted instead of a text, such as ("inputs", "targets").
         key: name under which a document is handed on.
+        on_error: what happens to documents that cannot be read.
 
     Raises:
         corpora.CorpusError: files that are missing or of an unknown kind.
@@ -40,13 +42,11 @@ class FileSource(seqio.DataSource):
         unit: corpora.Unit = "paragraph",
         fields: Sequence[str] = (),
         key: str = "text",
+        on_error: corpora.OnError = "stop",
     ) -> None:
         super().__init__(splits=tuple(files))
         self.files = {split: [str(path) for path in corpora.find_files(patterns)] for split, patterns in files.items()}
-        self.field = field
-        self.unit = unit
-        self.fields = tuple(fields)
-        self.key = key
+        self.reader = corpora.FileReader(field=field, unit=unit, fields=tuple(fields), key=key, on_error=on_error)
         self.failure: corpora.CorpusError | None = None  # what stopped the reading, which TensorFlow would garble
 
     @property
@@ -65,7 +65,24 @@ class FileSource(seqio.DataSource):
     def fingerprint(self, split: str) -> list[Any]:
         """What decides the examples of a split: its files with size and time of change, and how they are read."""
         stats = [(path, corpora.find_files([path])[0].stat()) for path in self.files[split]]
-        return [[path, s.st_size, s.st_mtime_ns] for path, s in stats] + [self.field, self.unit, list(self.fields)]
+        how = [self.reader.field, self.reader.unit, list(self.reader.fields), self.reader.on_error]
+        return [[path, s.st_size, s.st_mtime_ns] for path, s in stats] + how
+
+    def groups(self, split: str, *, size: int) -> list[list[pathlib.Path]]:
+        """The files of a split in order, neighbours together until they have `size` bytes.
+
+        Raises:
+            corpora.CorpusError: a file has vanished.
+        """
+        groups: list[list[pathlib.Path]] = []
+        room = 0
+        for path in corpora.find_files(self.files[split]):
+            if room <= 0:
+                groups.append([])
+                room = size
+            groups[-1].append(path)
+            room -= path.stat().st_size
+        return groups
 
     def get_dataset(
         self,
@@ -84,7 +101,7 @@ class FileSource(seqio.DataSource):
             raise ValueError(f"split={split!r}: this source has {', '.join(self.files)}.")
         if shard_info is not None and shard_info.num_shards > 1:
             raise ValueError("Files are read as one shard; use tf.data.Dataset.shard.")
-        names = self.fields or (self.key,)
+        names = self.reader.fields or (self.reader.key,)
         signature = {name: tf.TensorSpec([], tf.string) for name in names}
         dataset = tf.data.Dataset.from_generator(lambda: self._read(split), output_signature=signature)
         return dataset.shuffle(10_000, seed=seed) if shuffle else dataset
@@ -92,11 +109,7 @@ class FileSource(seqio.DataSource):
     def _read(self, split: str) -> Iterator[dict[str, str]]:
         self.failure = None
         try:
-            if self.fields:
-                yield from corpora.read_records(self.files[split], fields=self.fields)
-            else:
-                for text in corpora.read_texts(self.files[split], field=self.field, unit=self.unit):
-                    yield {self.key: text}
+            yield from corpora.read_rows(self.files[split], self.reader)
         except corpora.CorpusError as failure:
             self.failure = failure
             raise
@@ -109,6 +122,7 @@ def with_files(
     eval_files: Sequence[str] = (),
     field: str = "text",
     unit: corpora.Unit = "paragraph",
+    on_error: corpora.OnError = "stop",
 ) -> seqio.Task:
     """The task with a user's files as its train and validation split, everything else kept; it is not registered.
 
@@ -125,7 +139,7 @@ def with_files(
     task = get_task(task)
     _, corruption = split_corruption(task)
     if corruption is None:
-        source = FileSource(splits, fields=tuple(task.output_features))
+        source = FileSource(splits, fields=tuple(task.output_features), on_error=on_error)
     else:
-        source = FileSource(splits, field=field, unit=unit, key=fields_read(task)[0])
+        source = FileSource(splits, field=field, unit=unit, key=fields_read(task)[0], on_error=on_error)
     return task.replace(source=source)

@@ -95,3 +95,53 @@ def gather_places(targets: np.ndarray, weights: np.ndarray, limit: int) -> Batch
         "encoder_predict_targets": gathered,
         "encoder_predict_weights": kept,
     }
+
+
+OF_TOKENS = ("targets", "weights", "token_types", "language_ids", "positions")
+"""Features of an encoder's example that are arrays as long as its inputs."""
+
+
+def of_tokens(examples: Sequence[Example], name: str, default: int) -> np.ndarray:
+    """A number for each token of the examples: the feature's array, its one number for all of them, or the default.
+
+    >>> of_tokens([{"inputs": np.arange(2), "types": np.array([4, 5])}, {"inputs": np.arange(1)}], "types", 0)
+    array([4, 5, 0])
+    """
+    parts = []
+    for example in examples:
+        values = example[name] if name in example else default
+        parts.append(values if np.ndim(values) else np.full(len(example["inputs"]), values))
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+def ids_of(examples: Sequence[Example], name: str, default: int, number: int) -> np.ndarray:
+    """`of_tokens` of ids of which a model has `number`.
+
+    Raises:
+        ValueError: an id that the model has no embedding of.
+    """
+    ids = of_tokens(examples, name, default)
+    if ids.size and (ids.max() >= number or ids.min() < min(default, 0)):
+        raise ValueError(
+            f"An example has '{name}' from {ids.min()} to {ids.max()}, but the model has {number}, numbered from 0: "
+            "choose a model with more, or number them differently."
+        )
+    return ids
+
+
+def positions_of(examples: Sequence[Example], side: Side) -> np.ndarray:
+    """The position of each token: those an example gives, else 0, 1, 2, ..."""
+    if not any("positions" in example for example in examples):
+        return side.within
+    return np.concatenate([x["positions"] if "positions" in x else np.arange(len(x["inputs"])) for x in examples])
+
+
+def labels_of(rows: Sequence[Row]) -> np.ndarray:
+    """The `next_sentence_labels` of each row's only example, -1 where there is none.
+
+    Raises:
+        ValueError: a row holds several.
+    """
+    if crowded := [len(row) for row in rows if len(row) > 1]:
+        raise ValueError(f"{crowded[0]} examples with next_sentence_labels share a row, which has room for one label.")
+    return np.array([row[0]["next_sentence_labels"] if row else -1 for row in rows], np.int32)

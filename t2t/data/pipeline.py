@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from t2t.data import mixing
+from t2t.data.contiguous import ContiguousOrder
 from t2t.data.examples import TaskExamples, load_examples
 from t2t.data.features import Converter, Example
 from t2t.data.mixtures import Spec, flat_rates, leaf_tasks
@@ -39,18 +40,36 @@ class Stream:
     """The endless sequence of examples of a mixture, trimmed to fit, with random access."""
 
     tasks: Sequence[TaskExamples]
-    order: mixing.Order
+    order: mixing.Order | ContiguousOrder
     converter: Converter
 
     @classmethod
-    def of(cls, tasks: Sequence[TaskExamples], rates: Sequence[float], converter: Converter, *, seed: int) -> "Stream":
+    def of(
+        cls,
+        tasks: Sequence[TaskExamples],
+        rates: Sequence[float],
+        converter: Converter,
+        *,
+        seed: int,
+        contiguous: int | None = None,
+    ) -> "Stream":
         """The stream of these tasks at these rates, its order drawn from a seed.
+
+        With `contiguous`, the rows of the global batch, it has the order of the texts, for models that remember: see
+        `t2t.data.contiguous`.
 
         Raises:
             ValueError: a task lacks features that the converter reads, or has inputs that it does not.
         """
         for task in tasks:
             converter.check_task(task.name, task.features)
+        if contiguous is not None:
+            backward = tuple(
+                task.corruption is not None and task.corruption.corruption.reads_backwards for task in tasks
+            )
+            sizes = tuple(map(len, tasks))
+            order = ContiguousOrder(sizes=sizes, rates=tuple(rates), backward=backward, rows=contiguous)
+            return cls(tasks=tuple(tasks), order=order, converter=converter)
         order = mixing.Order(
             sizes=tuple(map(len, tasks)),
             rates=tuple(rates),
@@ -82,10 +101,13 @@ def load_stream(
     vocabulary: Vocabulary | None,
     converter: Converter,
     seed: int,
+    contiguous: int | None = None,
     cache_dir: str | pathlib.Path | None = None,
     progress: Progress | None = None,
 ) -> Stream:
     """The training examples of a task, a mixture, or {name: rate}, read into memory. See `load_examples`.
+
+    With `contiguous`, the rows of the global batch, each of them reads on in one text.
 
     Raises:
         ValueError: names, splits, rates or sources that do not work.
@@ -107,7 +129,7 @@ def load_stream(
     if len(rates) > 1:
         logger.info("Mixture:\n%s", mixing.rate_table(rates, counts))
     used = [task for task in tasks if task.name in rates]
-    return Stream.of(used, [rates[task.name] for task in used], converter, seed=seed)
+    return Stream.of(used, [rates[task.name] for task in used], converter, seed=seed, contiguous=contiguous)
 
 
 class TrainPipeline:

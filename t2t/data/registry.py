@@ -58,6 +58,10 @@ class TextSource(seqio.DataSource):
         """Number of examples; reads the texts."""
         return len(self._texts(split))
 
+    def rows(self, split: str) -> Sequence[Texts]:
+        """The examples of a split."""
+        return self._texts(split)
+
     def fingerprint(self, split: str) -> list[Any]:
         """What decides the texts of a split, without reading them."""
         return [cache.describe(self._function), split, [cache.describe(module) for module in self._modules]]
@@ -126,19 +130,43 @@ def add_objectives(name: str, source: seqio.DataSource, *, field: str = "text") 
         "prefix_lm": PrefixLM(),
     }
     for suffix, corruption in objectives.items():
-        add_task(
-            f"{name}_{suffix}",
-            source,
-            # The ends of documents are in causal text already; a piece may be cut in the middle of one.
-            output_features={made: feature(add_eos=not isinstance(corruption, CausalLM)) for made in corruption.makes},
-            preprocessors=[
-                functools.partial(seqio.preprocessors.rekey, key_map={"targets": field}),
-                functools.partial(preprocessors.tokenize, copy_pretokenized=False),
-                preprocessors.Chunk(corruption=corruption, end_documents=isinstance(corruption, CausalLM)),
-                corruption,
-            ],
-        )
+        add_objective(f"{name}_{suffix}", source, corruption, field=field)
     return tuple(f"{name}_{suffix}" for suffix in objectives)
+
+
+def add_objective(
+    name: str,
+    source: seqio.DataSource,
+    corruption: preprocessors.Corruption,
+    *,
+    field: str = "text",
+    across_documents: bool = True,
+) -> seqio.Task:
+    """Register one objective on a source of documents, joined and cut to the raw length that fills the run's lengths.
+
+    Args:
+        name: of the task.
+        source: of examples with a field of text.
+        corruption: the objective.
+        field: the name of that field.
+        across_documents: whether documents are joined; else each is cut by itself.
+    """
+    return add_task(
+        name,
+        source,
+        # The ends of documents are in causal text already; a piece may be cut in the middle of one.
+        output_features={made: feature(add_eos=not isinstance(corruption, CausalLM)) for made in corruption.makes},
+        preprocessors=[
+            functools.partial(seqio.preprocessors.rekey, key_map={"targets": field}),
+            functools.partial(preprocessors.tokenize, copy_pretokenized=False),
+            preprocessors.Chunk(
+                corruption=corruption,
+                across_documents=across_documents,
+                end_documents=isinstance(corruption, CausalLM),
+            ),
+            corruption,
+        ],
+    )
 
 
 def add_text_to_text(

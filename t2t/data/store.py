@@ -8,7 +8,7 @@ import os
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,10 @@ class TokenStore:
             for name, column in self.columns.items()
         }
 
+    def values(self, name: str) -> Iterator[np.ndarray]:
+        """The values of a feature over all examples."""
+        yield self.columns[name].values
+
     @classmethod
     def collect(
         cls,
@@ -98,7 +102,9 @@ class TokenStore:
         total = 0
         for name, column in sorted(self.columns.items()):
             for part in (name.encode(), column.values, column.offsets):
-                total = zlib.crc32(part if isinstance(part, bytes) else np.ascontiguousarray(part).view(np.uint8), total)
+                total = zlib.crc32(
+                    part if isinstance(part, bytes) else np.ascontiguousarray(part).view(np.uint8), total
+                )
         return f"{total:08x}"
 
     def save(self, path: pathlib.Path) -> None:

@@ -12,14 +12,20 @@ from t2t.data.mixtures import Spec, leaf_tasks
 def raw_texts(spec: Spec, *, split: str = "train") -> Iterator[str]:
     """The strings that these tasks read of every example of their sources, task by task, before any preprocessing.
 
+    What several tasks read, such as the objectives on one corpus, comes once.
+
     Fields that a task leaves out (the address and time of a web page, the title of an article) are left out here.
 
     Args:
         spec: a task, a mixture, or rates by name; rates do not matter here.
         split: of the sources.
     """
+    read = set()
     for task in leaf_tasks(spec):
         asked = fields_read(task)
+        if (id(task.source), *asked) in read:
+            continue
+        read.add((id(task.source), *asked))
         for row in task.source.get_dataset(split=split, shuffle=False).as_numpy_iterator():
             for name in [name for name in asked if name in row] or row:
                 if isinstance(row[name], bytes):

@@ -1,7 +1,7 @@
 """Our vocabularies as seqio sees them, and tasks whose vocabulary is chosen when they are used."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsInt
 
 import numpy as np
@@ -9,6 +9,7 @@ import seqio
 
 from t2t import vocabulary as vocabularies
 from t2t.data.host_tensorflow import tf
+from t2t.vocabulary.words import WordMarks
 
 
 class SeqioVocabulary(seqio.Vocabulary):
@@ -119,6 +120,8 @@ class SpecialTokens:
     mask_id: int | None
     sentinels: tuple[int, ...]
     special_ids: tuple[int, ...]
+    modes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Ids of the tokens that name UL2's modes, by name."""
 
 
 def special_tokens(vocabulary: seqio.Vocabulary) -> SpecialTokens:
@@ -145,6 +148,20 @@ def special_tokens(vocabulary: seqio.Vocabulary) -> SpecialTokens:
         sentinels=sentinels,
         special_ids=tuple(sorted(special)),
     )
+
+
+def word_marks(vocabulary: seqio.Vocabulary | None) -> WordMarks:
+    """Where words begin among the tokens of one of our vocabularies.
+
+    Raises:
+        ValueError: it is another's, or does not mark words.
+    """
+    if not isinstance(vocabulary, SeqioVocabulary):
+        raise ValueError(
+            f"{vocabulary} cannot tell where words begin: bind one of t2t.vocabulary, such as "
+            "t2t.vocabulary.Vocabulary.load(PATH)"
+        )
+    return vocabulary.vocabulary.word_marks
 
 
 def bind_vocabulary(

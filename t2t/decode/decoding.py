@@ -26,6 +26,7 @@ class Decoding:
     beams: int = 1  # texts that beam search keeps; 1 = no beam search
     length_penalty: float = 0.6  # alpha of beam search (`beam.length_penalty`)
     vocab_size: int | None = None  # ids from here up (padded rows of the embedding) are never generated
+    first_id: int | None = None  # token that every text begins with; None = any
 
     def __post_init__(self):
         if self.max_tokens < 1:
@@ -59,7 +60,7 @@ def cache_length(prompt_length: int, decoding: Decoding) -> int:
 
 
 def allowed_tokens(num_rows: int, step: Array, decoding: Decoding) -> Bool[Array, "1 V"]:
-    """Which ids may be chosen at a step: none beyond the vocabulary, no end before `min_tokens`.
+    """Which ids may be chosen at a step: none beyond the vocabulary, no end before `min_tokens`, `first_id` first.
 
     Args:
         num_rows: rows of the embedding, V.
@@ -70,4 +71,6 @@ def allowed_tokens(num_rows: int, step: Array, decoding: Decoding) -> Bool[Array
     allowed = ids < (num_rows if decoding.vocab_size is None else decoding.vocab_size)
     if decoding.eos_id is not None and decoding.min_tokens:
         allowed &= (ids != decoding.eos_id) | (step >= decoding.min_tokens)
+    if decoding.first_id is not None:
+        allowed &= (ids == decoding.first_id) | (step > 0)
     return allowed[None]

@@ -54,7 +54,7 @@ def preset(name: str, *, head: heads.Head | None = None) -> Any:
     """
     for family in all_families().values():
         if name in family.presets:
-            return family.presets[name](head=head)
+            return family.presets[name](head=None if isinstance(head, heads.Bare) else head)
     close = difflib.get_close_matches(name, presets(), n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "`t2t presets` lists them."
     raise ValueError(f"there is no preset {name!r}; {hint}")

@@ -45,7 +45,8 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     if not isinstance(head, heads.Pretraining | heads.MaskedLM):
         plain = {"dropout": _CLASSIFIER_DROPOUT, **bert.INITIALIZER}
         pooled = {"pooling": "pooler", **plain}
-        scores = labels.make(head, sequence=pooled, choice=pooled, tokens=plain, span={**plain, "dropout": 0.0})
+        forms = {"sequence": pooled, "choice": pooled, "tokens": plain, "span": {**plain, "dropout": 0.0}}
+        scores = labels.make(head, family="ALBERT", **forms)
         return dataclasses.replace(config, head=scores, pooler=scores.reads_pooled)
     block = config.stack.blocks[0]
     has_order = head == heads.PRETRAINING
@@ -126,9 +127,10 @@ ATTRIBUTES = config_map.Attributes(
         "position_embedding_type": ("absolute", None),
         "is_decoder": (False,),
     },
-    # No code reads the last four, which the released files have.
+    # No code reads the last five, which released files have.
     ignored=frozenset({
         "initializer_range", "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks",
+        "layers_to_keep",
     }),
 )  # fmt: skip
 
@@ -136,18 +138,33 @@ ATTRIBUTES = config_map.Attributes(
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
     """The config of an ALBERT's config.json; which heads it has is read from the names of its tensors."""
     config = _sharing(bert.encoder_from_hf(values, embed_dim=values["embedding_size"]), values["num_hidden_groups"])
-    dropout = values["classifier_dropout_prob"]
-    dropout = values["hidden_dropout_prob"] if dropout is None else dropout
     if "predictions.dense.weight" in names:
         has_order = "sop_classifier.classifier.weight" in names
-        config = with_head(config, heads.PRETRAINING if has_order else heads.MaskedLM())
-        changed = {"tied": values["tie_word_embeddings"]} | ({"dropout": float(dropout)} if has_order else {})
-        config = dataclasses.replace(config, head=dataclasses.replace(config.head, **changed))
+        config = head_from_hf(with_head(config, heads.PRETRAINING if has_order else heads.MaskedLM()), values)
     elif (request := labels.request(values)) is not None:
-        config = with_head(config, request)
-        if config.head.task != "span":
-            config = dataclasses.replace(config, head=dataclasses.replace(config.head, dropout=float(dropout)))
+        config = head_from_hf(with_head(config, request), values)
     return dataclasses.replace(config, pooler="pooler.weight" in names)
+
+
+def head_from_hf(config: EncoderConfig, values: Mapping[str, Any]) -> EncoderConfig:
+    """The model whose head is as the attributes of config.json say."""
+    changed = {}
+    if isinstance(config.head, MaskedLanguageModelHead):
+        changed["tied"] = values["tie_word_embeddings"]
+    if _has_classifier(config):
+        dropout = values["classifier_dropout_prob"]
+        changed["dropout"] = float(values["hidden_dropout_prob"] if dropout is None else dropout)
+    return dataclasses.replace(config, head=dataclasses.replace(config.head, **changed)) if changed else config
+
+
+def _has_classifier(config: EncoderConfig) -> bool:
+    """Whether its head drops what a classifier reads."""
+    head = config.head
+    return config.has_next_sentence or (isinstance(head, ClassificationHead) and head.task != "span")
+
+
+def _kept(config: EncoderConfig) -> frozenset[str]:
+    return frozenset() if _has_classifier(config) else frozenset({"classifier_dropout_prob"})
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -156,14 +173,12 @@ def _to_hf(config: Any) -> dict[str, Any]:
         del attributes[name]
     if config.stack.sharing is None:
         raise config_map.InexpressibleError("its layers share no parameters")
-    head = config.head
-    has_classifier = config.has_next_sentence or (isinstance(head, ClassificationHead) and head.task != "span")
     return {
         **attributes,
         "embedding_size": config.embed.dim,
         "num_hidden_groups": config.stack.sharing.groups,
         "inner_group_num": 1,
-        "classifier_dropout_prob": float(head.dropout) if has_classifier else _CLASSIFIER_DROPOUT,
+        "classifier_dropout_prob": float(config.head.dropout) if _has_classifier(config) else _CLASSIFIER_DROPOUT,
     }
 
 
@@ -187,6 +202,9 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=head_from_hf,
+    kept=_kept,
+    published_ids={"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3},
     starts=("bos",),
     ends=("eos",),
     input_names=("input_ids", "token_type_ids", "attention_mask"),

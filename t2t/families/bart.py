@@ -25,7 +25,6 @@ from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Shape
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
-from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import LanguageModelHead
@@ -104,12 +103,12 @@ def with_head(config: EncoderDecoderConfig, head: heads.Head | None, *, name: st
         return dataclasses.replace(config, head=LanguageModelHead(tied=config.shared_tokens))
     plain = {"initializer_std": _STD}
     pooled = {"pooling": "last", "activation": "tanh", "drops_input": True, **plain}
-    scores = labels.make(head, sequence=pooled, span=plain) if isinstance(head, heads.Labels) else None
-    if scores is None:
+    if not isinstance(head, heads.Labels):
         raise ValueError(
             f"{name} has no head {head}; possible are None and PRETRAINING, both its language model head, and heads of "
             "labels for texts and answers"
         )
+    scores = labels.make(head, family=name, sequence=pooled, span=plain)
     return dataclasses.replace(config, head=scores)
 
 
@@ -238,10 +237,13 @@ ATTRIBUTES = config_map.Attributes(
     },
     # num_hidden_layers is another name of encoder_layers.
     ignored=frozenset({
-        "init_std", "encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classif_dropout", "_num_labels",
+        "init_std", "encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classif_dropout",
         "force_bos_token_to_be_generated",
     }),
 )  # fmt: skip
+
+
+HEAD_FIELDS = labels.HeadFields({"sequence": {"classifier_dropout": "dropout"}})
 
 
 def read(
@@ -284,9 +286,7 @@ def read(
     request = labels.request(values, num_labels=num_labels)
     if request is None:
         return config
-    config = with_head(config, request, name=name)
-    head = dataclasses.replace(config.head, dropout=float(values["classifier_dropout"]))
-    return dataclasses.replace(config, head=head)
+    return HEAD_FIELDS.read(with_head(config, request, name=name), values)
 
 
 def attributes(config: Any) -> dict[str, Any]:
@@ -323,9 +323,7 @@ def attributes(config: Any) -> dict[str, Any]:
             "attention_dropout": float(block.attention.dropout),
             "activation_dropout": float(block.feed_forward.dropout),
         }
-    if isinstance(head, ClassificationHead):
-        found["classifier_dropout"] = float(head.dropout)
-    return found
+    return {**found, **HEAD_FIELDS.written(config)}
 
 
 def architecture(config: EncoderDecoderConfig, *, prefix: str) -> str:
@@ -337,8 +335,15 @@ def architecture(config: EncoderDecoderConfig, *, prefix: str) -> str:
     return labels.architecture(config.head, prefix=prefix, endings={"tokens": "", "choice": ""})
 
 
+DECODER_ALONE = (
+    "it is a decoder without its encoder, whose states no such model here does without; open the whole model, "
+    "{}ForConditionalGeneration"
+)
+"""Why the classes that hold a decoder alone are not read."""
+
 FAMILY = config_map.Family(
     model_type="bart",
+    refused={"BartForCausalLM": DECODER_ALONE.format("Bart")},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -346,6 +351,8 @@ FAMILY = config_map.Family(
     to_hf=attributes,
     architecture=functools.partial(architecture, prefix="Bart"),
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
     zeros=zeros,
     published_ids={
         "pad_token_id": 1,

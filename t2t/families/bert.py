@@ -97,7 +97,9 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     if not isinstance(head, heads.Pretraining | heads.MaskedLM):
         plain = {"dropout": block.dropout, **INITIALIZER}
         pooled = {"pooling": "pooler", **plain}
-        scores = labels.make(head, sequence=pooled, choice=pooled, tokens=plain, span={**plain, "dropout": 0.0})
+        undropped = {"dropout": 0.0, **INITIALIZER}
+        forms = {"sequence": pooled, "choice": pooled, "tokens": plain, "span": undropped}
+        scores = labels.make(head, family="BERT", next={"pooling": "pooler", **undropped}, **forms)
         return dataclasses.replace(config, head=scores, pooler=scores.reads_pooled)
     masked = MaskedLanguageModelHead(
         activation=block.feed_forward.activation,
@@ -209,6 +211,9 @@ TABLE = Table(
     ignored=(*BUFFERS, Ignored("fit_dense*", "TinyBERT's projections to the width of its teacher, for distillation")),
 )
 
+_CLASSIFIER = {"classifier_dropout": "dropout"}
+HEAD_FIELDS = labels.HeadFields({"sequence": _CLASSIFIER, "choice": _CLASSIFIER, "tokens": _CLASSIFIER})
+
 ATTRIBUTES = config_map.Attributes(
     read={
         **labels.READ,
@@ -223,6 +228,7 @@ ATTRIBUTES = config_map.Attributes(
         "max_position_embeddings": 512,
         "type_vocab_size": 2,
         "layer_norm_eps": 1e-12,
+        "classifier_dropout": None,
         "tie_word_embeddings": True,
     },
     fixed={"position_embedding_type": ("absolute", None), "is_decoder": (False,), "add_cross_attention": (False,)},
@@ -261,8 +267,10 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         config = with_head(config, heads.PRETRAINING if next_sentence else heads.MaskedLM())
         head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
         config = dataclasses.replace(config, head=head)
+    elif "cls.seq_relationship.weight" in names:
+        config = with_head(config, heads.NextSentence())
     elif (request := labels.request(values)) is not None:
-        config = with_head(config, request)
+        config = HEAD_FIELDS.read(with_head(config, request), values)
     return dataclasses.replace(config, pooler="pooler.dense.weight" in names)
 
 
@@ -297,16 +305,20 @@ def encoder_attributes(config: Any) -> dict[str, Any]:
 
 
 def to_hf(config: Any) -> dict[str, Any]:
-    """The attributes of config.json."""
+    """The attributes of config.json, but for those of heads alone."""
     attributes = encoder_attributes(config)
     if not config.embed.num_types:
         raise config_map.InexpressibleError("it has no table of sentence types")
     return attributes
 
 
+def _to_hf(config: Any) -> dict[str, Any]:
+    return {**to_hf(config), **HEAD_FIELDS.written(config)}
+
+
 def _architecture(config: EncoderConfig) -> str:
     if isinstance(config.head, ClassificationHead):
-        return labels.architecture(config.head, prefix="Bert")
+        return labels.architecture(config.head, prefix="Bert", endings={"next": "ForNextSentencePrediction"})
     has = (config.head is not None, getattr(config.head, "next_sentence", False), config.pooler)
     names = {
         (False, False, True): "BertModel",
@@ -323,13 +335,16 @@ def _architecture(config: EncoderConfig) -> str:
 
 FAMILY = config_map.Family(
     model_type="bert",
+    refused={"BertLMHeadModel": labels.CAUSAL},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
     from_hf=_from_hf,
-    to_hf=to_hf,
+    to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
     starts=("bos",),
     ends=("eos",),
     input_names=("input_ids", "token_type_ids", "attention_mask"),

@@ -131,6 +131,7 @@ ATTRIBUTES = config_map.Attributes(
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
         "layer_norm_epsilon": 1e-5,
+        "classifier_dropout": None,
         "tie_word_embeddings": True,
     },
     fixed={
@@ -164,7 +165,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attention_dropout"]),
         eps=values["layer_norm_epsilon"],
     )
-    return with_head(config, labels.request(values))
+    return labels.DECODER_FIELDS.read(with_head(config, labels.request(values)), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -183,6 +184,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "slow_but_exact": False,
         "tie_word_embeddings": getattr(config.head, "tied", True),
         **labels.attributes(config),
+        **labels.DECODER_FIELDS.written(config),
         "use_cache": True,
     }
 
@@ -196,5 +198,7 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=functools.partial(labels.decoder_architecture, prefix="Bloom", language_model="BloomForCausalLM"),
     with_head=with_head,
+    head_from_hf=labels.DECODER_FIELDS.read,
+    kept=labels.DECODER_FIELDS.unused,
     starts=("start",),
 )

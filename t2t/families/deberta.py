@@ -4,11 +4,12 @@
 
 Reference: He et al., DeBERTa: Decoding-enhanced BERT with Disentangled Attention, arXiv:2006.03654.
 
-Differs: the head of masked words reads the last hidden states, as in transformers. The paper's enhanced mask decoder
-runs the last layer twice, with queries that know their absolute position, and reads the result. Files of the published
-models hold the table of these positions, which neither transformers nor t2t reads, and the head as
-`lm_predictions.lm_head`, which transformers reads where config.json has `legacy: false`; t2t reads it under either name
-and writes the other one, `cls.predictions`, with `legacy: true`.
+Differs: the head of masked words reads the last hidden states, as in transformers, unless EnhancedMaskedLM is asked
+for: the paper's mask decoder (`t2t/nn/mask_decoder.py`), with which the published models were trained and whose table
+of positions their files hold. No class of transformers computes it: an export of it opens as a model without a head,
+with its tensors besides and `enhanced_mask_decoder: true` in config.json. Published files hold the head of masked words
+as `lm_predictions.lm_head`, which transformers reads where config.json has `legacy: false`; t2t reads it under either
+name and writes the other one, `cls.predictions`, with `legacy: true`.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from typing import Any
 
 from t2t import heads
 from t2t.families import labels
-from t2t.families.deberta_shape import deberta, masked_words, with_labels
+from t2t.families.deberta_shape import deberta, longest, masked_words, with_labels
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, LINEAR_2, LINEAR_BY_HEADS, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.encoder import EncoderConfig
@@ -30,9 +31,11 @@ TASKS = ("sequence", "tokens", "span")
 
 
 def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
-    """The model with the head asked for; PRETRAINING is that of masked words."""
+    """The model with the head asked for; PRETRAINING is that of masked words without the mask decoder."""
     if head is None:
         return dataclasses.replace(config, head=None)
+    if isinstance(head, heads.EnhancedMaskedLM):
+        return masked_words(config, max_positions=longest(config))
     if isinstance(head, heads.Pretraining | heads.MaskedLM):
         return masked_words(config)
     return with_labels(config, head, tasks=TASKS)
@@ -108,6 +111,7 @@ ENTRIES = (
     *labels.linear("head/dense", "pooler.dense", unless="head/first_norm/scale"),
     *labels.linear("head/classifier", "classifier", unless="head/first_norm/scale"),
     *labels.linear("head/span", "qa_outputs"),
+    Entry("head/mask_decoder/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
 )
 """What all versions have."""
 
@@ -115,7 +119,7 @@ IGNORED = (
     Ignored("*embeddings.position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),
     Ignored(
         "*embeddings.position_embeddings.weight",
-        "absolute positions that only the paper's enhanced mask decoder reads",
+        "absolute positions that only the mask decoder reads, of models without it",
         if_unused=True,
     ),
 )
@@ -157,12 +161,17 @@ READ = {
     "position_biased_input": True,
     "pooler_hidden_size": None,
     "pooler_hidden_act": "gelu",
+    "pooler_dropout": 0.0,
+    "cls_dropout": None,
     "tie_word_embeddings": True,
+    "enhanced_mask_decoder": False,
 }
 """Attributes that all versions have, with transformers' values for the first."""
 
-WITHOUT_EFFECT = frozenset({"initializer_range", "padding_idx", "pooler_dropout", "cls_dropout", "legacy"})
+WITHOUT_EFFECT = frozenset({"initializer_range", "padding_idx", "legacy"})
 """Attributes about training, and `legacy`: which of two names the head of masked words has, both of which are read."""
+
+_CLASSIFIER = labels.HeadFields({task: {"cls_dropout": "dropout"} for task in ("sequence", "choice")})
 
 ATTRIBUTES = config_map.Attributes(
     read=READ, fixed={"talking_head": (False, None)}, ignored=WITHOUT_EFFECT | {"attention_head_size"}
@@ -199,7 +208,7 @@ def sizes(values: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"config.json has pooler_hidden_size={values['pooler_hidden_size']}, not hidden_size={d_model}"
         )
-    longest = values["max_position_embeddings"]
+    length = values["max_position_embeddings"]
     return {
         "num_layers": values["num_hidden_layers"],
         "d_model": d_model,
@@ -207,8 +216,8 @@ def sizes(values: Mapping[str, Any]) -> dict[str, Any]:
         "d_ff": values["intermediate_size"],
         "vocab_size": values["vocab_size"],
         "terms": terms(values),
-        "max_distance": values["max_relative_positions"] if values["max_relative_positions"] > 0 else longest,
-        "max_positions": longest if values["position_biased_input"] else None,
+        "max_distance": values["max_relative_positions"] if values["max_relative_positions"] > 0 else length,
+        "max_positions": length if values["position_biased_input"] else None,
         "embedding_size": values["embedding_size"],
         "num_types": values["type_vocab_size"],
         "activation": config_map.activation(values["hidden_act"]),
@@ -222,15 +231,41 @@ def headed(config: EncoderConfig, values: Mapping[str, Any], names: frozenset[st
     """The model with the head that config.json and the names of tensors mean; `make` is the family's `with_head`."""
     is_old = any(name.startswith("lm_predictions.") for name in names)
     if is_old or any(name.startswith("cls.predictions.") for name in names):
-        config = make(config, heads.MaskedLM())
+        number = values["max_position_embeddings"] if values.get("enhanced_mask_decoder") else None
+        config = masked_words(config, max_positions=number)
         tied = is_old or values["tie_word_embeddings"]
         return dataclasses.replace(config, head=dataclasses.replace(config.head, tied=tied))
     if (request := labels.request(values)) is not None:
-        config = make(config, request)
-        if config.head.activation is not None:
-            activation = head_activation(values["pooler_hidden_act"])
-            config = dataclasses.replace(config, head=dataclasses.replace(config.head, activation=activation))
+        config = head_from_hf(make(config, request), values)
     return config
+
+
+def has_pooler(config: EncoderConfig) -> bool:
+    """Whether the head scores a text by a dense layer, which transformers calls its pooler."""
+    return isinstance(config.head, ClassificationHead) and config.head.task in ("sequence", "choice")
+
+
+def head_from_hf(config: EncoderConfig, values: Mapping[str, Any]) -> EncoderConfig:
+    """The model whose head is as the attributes of config.json say.
+
+    Differs: one rate of dropout before and after the pooler, that of the classifier; pooler_dropout, 0 in all released
+    files, says whether there is one before.
+    """
+    config = _CLASSIFIER.read(config, values)
+    changed: dict[str, Any] = {}
+    if has_pooler(config):
+        activation = head_activation(values["pooler_hidden_act"])
+        changed = {"activation": activation, "drops_input": min(values["pooler_dropout"], config.head.dropout) > 0}
+    elif config.has_mask_decoder:
+        number = values["max_position_embeddings"]
+        position = dataclasses.replace(config.head.mask_decoder.position, max_positions=number)
+        changed = {"mask_decoder": dataclasses.replace(config.head.mask_decoder, position=position)}
+    return dataclasses.replace(config, head=dataclasses.replace(config.head, **changed)) if changed else config
+
+
+def kept(config: EncoderConfig) -> frozenset[str]:
+    """Attributes of heads that say nothing of a model with its head."""
+    return frozenset() if has_pooler(config) else _CLASSIFIER.names | {"pooler_hidden_act", "pooler_dropout"}
 
 
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
@@ -252,12 +287,9 @@ def attributes(config: Any) -> dict[str, Any]:
     if position is not None and not isinstance(position, RelativeEmbeddings):
         raise config_map.InexpressibleError(f"it has no embedded distances but {type(position).__name__}")
     max_distance = -1 if position is None else position.max_distance
-    if embed.position is not None:
-        longest = embed.position.max_positions
-    else:
-        longest = 512 if position is None else max_distance
-    activation = getattr(config.head, "activation", None) if isinstance(config.head, ClassificationHead) else None
-    activation = "gelu" if activation is None else activation
+    absolute = config.head.mask_decoder.position if config.has_mask_decoder else embed.position
+    head = config.head if has_pooler(config) else None
+    activation = "gelu" if head is None or head.activation is None else head.activation
     return {
         "vocab_size": config.vocab_size,
         "hidden_size": config.d_model,
@@ -268,7 +300,7 @@ def attributes(config: Any) -> dict[str, Any]:
         "hidden_act": config_map.ACTIVATIONS[block.feed_forward.activation],
         "hidden_dropout_prob": float(block.dropout),
         "attention_probs_dropout_prob": float(block.attention.dropout),
-        "max_position_embeddings": longest,
+        "max_position_embeddings": longest(config) if absolute is None else absolute.max_positions,
         "type_vocab_size": embed.num_types,
         "layer_norm_eps": float(block.norm.eps),
         "relative_attention": position is not None,
@@ -277,10 +309,12 @@ def attributes(config: Any) -> dict[str, Any]:
         "position_biased_input": embed.position is not None,
         "pooler_hidden_size": config.d_model,
         "pooler_hidden_act": {"tanh": "tanh", **config_map.ACTIVATIONS}[activation],
-        "pooler_dropout": 0.0,
+        "pooler_dropout": float(head.dropout) if head is not None and head.drops_input else 0.0,
         "initializer_range": float(embed.initializer_std),
         "tie_word_embeddings": getattr(config.head, "tied", True),
         "legacy": True,
+        **({"enhanced_mask_decoder": True} if config.has_mask_decoder else {}),
+        **_CLASSIFIER.written(config),
         **labels.attributes(config),
     }
 
@@ -291,7 +325,12 @@ def architecture(config: EncoderConfig, *, prefix: str, endings: Mapping[str, st
         return labels.architecture(config.head, prefix=prefix, endings=endings)
     if config.pooler:
         raise config_map.InexpressibleError("transformers' DeBERTas have no pooler with tanh")
-    return f"{prefix}Model" if config.head is None else f"{prefix}ForMaskedLM"
+    return f"{prefix}Model" if config.head is None or config.has_mask_decoder else f"{prefix}ForMaskedLM"
+
+
+def unread(config: EncoderConfig) -> tuple[str, ...]:
+    """The tensors of a mask decoder and its head."""
+    return ("cls.predictions.*", "*embeddings.position_embeddings.weight") if config.has_mask_decoder else ()
 
 
 def _architecture(config: EncoderConfig) -> str:
@@ -307,6 +346,9 @@ FAMILY = config_map.Family(
     to_hf=attributes,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=head_from_hf,
+    kept=kept,
+    unread=unread,
     starts=("bos",),
     ends=("eos",),
     input_names=("input_ids", "token_type_ids", "attention_mask"),

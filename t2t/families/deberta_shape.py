@@ -11,6 +11,7 @@ from t2t.nn.disentangled import TERMS, DisentangledAttentionConfig, Term
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import MaskedLanguageModelHead
+from t2t.nn.mask_decoder import MaskDecoderConfig
 from t2t.nn.norm import LayerNorm
 from t2t.nn.positions.absolute import LearnedPositions
 from t2t.nn.positions.relative import RelativeEmbeddings
@@ -18,6 +19,9 @@ from t2t.nn.stack import StackConfig
 
 INITIALIZER = {"initializer_std": 0.02}
 """Of the released code: normal, not cut."""
+
+MAX_POSITIONS = 512
+"""Of the published models."""
 
 
 def deberta(
@@ -101,16 +105,32 @@ def deberta(
     )
 
 
-def masked_words(config: EncoderConfig) -> EncoderConfig:
-    """The model with the head of masked words."""
+def masked_words(config: EncoderConfig, *, max_positions: int | None = None) -> EncoderConfig:
+    """The model with the head of masked words, with as many absolute positions behind a mask decoder; None = without.
+
+    Raises:
+        ValueError: the model has no place for a mask decoder.
+    """
     block, embed = config.stack.blocks[0], config.embed
+    decoder = None
+    if max_positions is not None:
+        if embed.position is not None:
+            raise ValueError("a model that reads absolute positions from the start has no mask decoder for them")
+        decoder = MaskDecoderConfig(position=LearnedPositions(max_positions=max_positions), **INITIALIZER)
     head = MaskedLanguageModelHead(
         activation=block.feed_forward.activation,
         norm=block.norm,
         dim=None if embed.d_model is None else embed.dim,
+        mask_decoder=decoder,
         **INITIALIZER,
     )
     return dataclasses.replace(config, head=head)
+
+
+def longest(config: EncoderConfig) -> int:
+    """Absolute positions of a mask decoder: as many as there are distances, as in the published models."""
+    position = config.stack.position
+    return MAX_POSITIONS if position is None else position.max_distance
 
 
 def with_labels(config: EncoderConfig, head: heads.Labels, *, tasks: Sequence[str]) -> EncoderConfig:
@@ -122,7 +142,5 @@ def with_labels(config: EncoderConfig, head: heads.Labels, *, tasks: Sequence[st
     plain = {"dropout": config.stack.blocks[0].dropout, **INITIALIZER}
     pooled = {"pooling": "first", "activation": "gelu", **plain}
     forms = {"sequence": pooled, "choice": pooled, "tokens": plain, "span": {**plain, "dropout": 0.0}}
-    scores = labels.make(head, **{task: forms[task] for task in tasks})
-    if scores is None:
-        raise ValueError(f"this family has no head {head!r}; it has heads for the tasks {', '.join(tasks)}")
+    scores = labels.make(head, family="this family", **{task: forms[task] for task in tasks})
     return dataclasses.replace(config, head=scores)

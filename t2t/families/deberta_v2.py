@@ -35,6 +35,8 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     """
     if head is None:
         return dataclasses.replace(config, head=None)
+    if isinstance(head, heads.EnhancedMaskedLM):
+        return deberta_shape.masked_words(config, max_positions=deberta_shape.longest(config))
     block = config.stack.blocks[0]
     if isinstance(head, heads.MaskedLM) or (head == heads.PRETRAINING and isinstance(block, ConvolvedBlockConfig)):
         return deberta_shape.masked_words(config)
@@ -184,10 +186,16 @@ def _to_hf(config: Any) -> dict[str, Any]:
     }
 
 
+def _finds_replaced(config: EncoderConfig) -> bool:
+    return isinstance(config.head, ClassificationHead) and config.head.task == "replaced"
+
+
 def _architecture(config: EncoderConfig) -> str:
-    if isinstance(config.head, ClassificationHead) and config.head.task == "replaced":
-        return "DebertaV2Model"
-    return deberta.architecture(config, prefix="DebertaV2")
+    return "DebertaV2Model" if _finds_replaced(config) else deberta.architecture(config, prefix="DebertaV2")
+
+
+def _unread(config: EncoderConfig) -> tuple[str, ...]:
+    return ("mask_predictions.*",) if _finds_replaced(config) else deberta.unread(config)
 
 
 FAMILY = config_map.Family(
@@ -199,6 +207,9 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=deberta.head_from_hf,
+    kept=deberta.kept,
+    unread=_unread,
     starts=("bos",),
     ends=("eos",),
     input_names=("input_ids", "token_type_ids", "attention_mask"),

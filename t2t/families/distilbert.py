@@ -24,7 +24,11 @@ _INITIALIZER = {"initializer_std": 0.02, "initializer": "normal"}
 _EPS = 1e-12
 _DROPOUT = {"seq_classif_dropout": 0.2, "qa_dropout": 0.1}
 """Before the classifiers of texts and choices, and of answers."""
-_DROPOUT_OF_TASK = {"sequence": "seq_classif_dropout", "choice": "seq_classif_dropout", "span": "qa_dropout"}
+HEAD_FIELDS = labels.HeadFields({
+    "sequence": {"seq_classif_dropout": "dropout"},
+    "choice": {"seq_classif_dropout": "dropout"},
+    "span": {"qa_dropout": "dropout"},
+})  # fmt: skip
 
 
 def distilbert(**sizes: Any) -> EncoderConfig:
@@ -45,6 +49,7 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     first = {"pooling": "first", "activation": "relu", "dropout": _DROPOUT["seq_classif_dropout"], **_INITIALIZER}
     scores = labels.make(
         head,
+        family="DistilBERT",
         sequence=first,
         choice=first,
         tokens={"dropout": block.dropout, **_INITIALIZER},
@@ -128,23 +133,19 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         return dataclasses.replace(config, head=head)
     if (request := labels.request(values)) is None:
         return config
-    config = with_head(config, request)
-    dropout = values[_DROPOUT_OF_TASK.get(config.head.task, "dropout")]
-    return dataclasses.replace(config, head=dataclasses.replace(config.head, dropout=float(dropout)))
+    return HEAD_FIELDS.read(with_head(config, request), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
     attributes = bert.encoder_attributes(config)
     if config.embed.num_types:
         raise config_map.InexpressibleError("it has a table of sentence types")
-    dropout = dict(_DROPOUT)
-    if isinstance(config.head, ClassificationHead) and config.head.task in _DROPOUT_OF_TASK:
-        dropout[_DROPOUT_OF_TASK[config.head.task]] = float(config.head.dropout)
     return {
         **{theirs: attributes[name] for name, theirs in _NAMES.items()},
         "initializer_range": attributes["initializer_range"],
         "sinusoidal_pos_embds": False,
-        **dropout,
+        **_DROPOUT,
+        **HEAD_FIELDS.written(config),
         **labels.attributes(config),
     }
 
@@ -168,6 +169,8 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
     starts=("bos",),
     ends=("eos",),
 )

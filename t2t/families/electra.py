@@ -57,6 +57,7 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     plain = {"dropout": block.dropout, **bert.INITIALIZER}
     scores = labels.make(
         head,
+        family="ELECTRA",
         sequence={"pooling": "first", "activation": "gelu", "drops_input": True, **plain},
         choice={"pooling": "first", "activation": "gelu", **plain, "dropout": _SUMMARY_DROPOUT},
         tokens=plain,
@@ -115,6 +116,11 @@ TABLE = Table(
     ignored=bert.BUFFERS,
 )
 
+_CLASSIFIER = {"classifier_dropout": "dropout"}
+HEAD_FIELDS = labels.HeadFields(
+    {"sequence": _CLASSIFIER, "tokens": _CLASSIFIER, "choice": {"summary_last_dropout": "dropout"}}
+)
+
 ATTRIBUTES = dataclasses.replace(
     bert.ATTRIBUTES,
     read={
@@ -151,23 +157,19 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         return with_head(config, heads.PRETRAINING)
     if (request := labels.request(values)) is None:
         return config
-    config = with_head(config, request)
-    if config.head.task == "choice":
-        head = dataclasses.replace(config.head, dropout=float(values["summary_last_dropout"]))
-        config = dataclasses.replace(config, head=head)
-    return config
+    return HEAD_FIELDS.read(with_head(config, request), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
     attributes = bert.to_hf(config)
-    is_choice = isinstance(config.head, ClassificationHead) and config.head.task == "choice"
     return {
         **attributes,
         "embedding_size": config.embed.dim,
         "summary_type": "first",
         "summary_use_proj": True,
         "summary_activation": "gelu",
-        "summary_last_dropout": float(config.head.dropout) if is_choice else _SUMMARY_DROPOUT,
+        "summary_last_dropout": _SUMMARY_DROPOUT,
+        **HEAD_FIELDS.written(config),
     }
 
 
@@ -185,6 +187,7 @@ def _architecture(config: EncoderConfig) -> str:
 
 FAMILY = config_map.Family(
     model_type=_NAME,
+    refused={"ElectraForCausalLM": labels.CAUSAL},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -192,6 +195,8 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
     starts=("bos",),
     ends=("eos",),
     input_names=("input_ids", "token_type_ids", "attention_mask"),

@@ -33,8 +33,8 @@ def gpt(**sizes: Any) -> DecoderConfig:
 
 def with_head(config: DecoderConfig, head: heads.Head | None) -> DecoderConfig:
     """The model with the head asked for; that of its pretraining is its language model head."""
-    sequence = ("sequence",)
-    return labels.decoder_with_head(config, head, family="GPT", language_model=LanguageModelHead(), tasks=sequence)
+    tasks = ("sequence", "choice")
+    return labels.decoder_with_head(config, head, family="GPT", language_model=LanguageModelHead(), tasks=tasks)
 
 
 def _openai_gpt(*, head: heads.Head | None = None) -> DecoderConfig:
@@ -70,8 +70,9 @@ ATTRIBUTES = config_map.Attributes(
         "attn_pdrop": 0.1,
         "layer_norm_epsilon": 1e-5,
         "tie_word_embeddings": True,
+        **gpt2.READ_SUMMARY,
     },
-    ignored=gpt2.SUMMARY_ATTRIBUTES | {"predict_special_tokens", "n_special", "clf_pdrop"},
+    ignored=gpt2.UNREAD_ATTRIBUTES | {"clf_pdrop"},
 )
 
 _ACTIVATIONS: Mapping[str, Activation] = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -96,7 +97,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attn_pdrop"]),
         eps=values["layer_norm_epsilon"],
     )
-    return with_head(config, labels.request(values))
+    return gpt2.head_from_hf(with_head(config, labels.request(values)), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -119,8 +120,10 @@ FAMILY = config_map.Family(
         labels.decoder_architecture,
         prefix="OpenAIGPT",
         language_model="OpenAIGPTLMHeadModel",
-        endings={"tokens": "", "span": ""},
+        endings={"tokens": "", "span": "", "choice": "DoubleHeadsModel"},
     ),
     with_head=with_head,
+    head_from_hf=gpt2.head_from_hf,
+    kept=gpt2.kept,
     starts=("start",),
 )

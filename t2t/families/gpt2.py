@@ -7,9 +7,12 @@ openai/gpt-2; Brown et al., Language Models are Few-Shot Learners, arXiv:2005.14
 
 Differs: output projections start at 0.02 / sqrt(2 * num_layers), as in transformers and GPT-3; the paper of GPT-2 says
 1 / sqrt(number of residual layers) and its code has no such factor. Positions start at 0.02, in the released code at
-0.01. GPT-3's alternating sparse attention is dense here: the parameters are the same.
+0.01. GPT-3's alternating sparse attention is dense here: the parameters are the same. Of transformers' class with two
+heads, GPT2DoubleHeadsModel, a model that scores choices has the second; its first is the token table. Choices are
+scored at their last token, in transformers at the positions given as `mc_token_ids`, or the last, padding or not.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +24,7 @@ from t2t.hf.table import LINEAR, MATRIX, MATRIX_2, VECTOR, Entry, Ignored, Table
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
+from t2t.nn.classification import ClassificationHead
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.feed_forward import Activation, FeedForwardConfig
 from t2t.nn.heads import LanguageModelHead
@@ -76,7 +80,8 @@ def gpt2(
 
 def with_head(config: DecoderConfig, head: heads.Head | None) -> DecoderConfig:
     """The model with the head asked for; that of its pretraining is its language model head."""
-    return labels.decoder_with_head(config, head, family="GPT-2", language_model=LanguageModelHead())
+    tasks = ("sequence", "tokens", "span", "choice")
+    return labels.decoder_with_head(config, head, family="GPT-2", language_model=LanguageModelHead(), tasks=tasks)
 
 
 def _preset(*, head: heads.Head | None = None, **sizes: Any) -> DecoderConfig:
@@ -136,11 +141,22 @@ TABLE = Table(
     ignored=IGNORED,
 )
 
-SUMMARY_ATTRIBUTES = frozenset({
+UNREAD_ATTRIBUTES = frozenset({"initializer_range", "n_ctx", "n_special", "predict_special_tokens"})
+"""How parameters begin, and a name whose value stands elsewhere: n_ctx is n_positions. No code reads the last two."""
+
+SUMMARY_ATTRIBUTES = UNREAD_ATTRIBUTES | {
     "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-    "initializer_range", "n_ctx",
-})  # fmt: skip
-"""Of heads that are not read, and names whose value stands elsewhere: n_ctx is n_positions."""
+}  # fmt: skip
+"""The same, and attributes of a head that families with these attributes do not have."""
+
+READ_SUMMARY: Mapping[str, Any] = {
+    "summary_type": "cls_index",
+    "summary_use_proj": True,
+    "summary_activation": None,
+    "summary_proj_to_labels": True,
+    "summary_first_dropout": 0.1,
+}
+"""What says how GPT and GPT-2 score choices, for `Attributes.read`."""
 
 ATTRIBUTES = config_map.Attributes(
     read={
@@ -157,6 +173,8 @@ ATTRIBUTES = config_map.Attributes(
         "attn_pdrop": 0.1,
         "layer_norm_epsilon": 1e-5,
         "tie_word_embeddings": True,
+        "classifier_dropout": None,
+        **READ_SUMMARY,
     },
     fixed={
         "scale_attn_weights": (True,),
@@ -165,8 +183,34 @@ ATTRIBUTES = config_map.Attributes(
         "add_cross_attention": (False,),
         "is_decoder": (False,),
     },
-    ignored=SUMMARY_ATTRIBUTES,
+    ignored=UNREAD_ATTRIBUTES,
 )
+
+
+def head_from_hf(config: DecoderConfig, values: Mapping[str, Any]) -> DecoderConfig:
+    """The model whose head is as the attributes of config.json say.
+
+    Raises:
+        ValueError: choices are scored otherwise than by one layer, or beside words that have an output of their own.
+    """
+    config = labels.DECODER_FIELDS.read(config, values)
+    if not _scores_choices(config):
+        return config
+    form = {name: usual for name, usual in READ_SUMMARY.items() if name != "summary_first_dropout"}
+    form |= {"tie_word_embeddings": True}
+    if wrong := [f"{name}={values[name]!r}, not {usual!r}" for name, usual in form.items() if values[name] != usual]:
+        raise ValueError(f"it is a DoubleHeadsModel with {', '.join(wrong)}")
+    head = dataclasses.replace(config.head, dropout=float(values["summary_first_dropout"]))
+    return dataclasses.replace(config, head=head)
+
+
+def kept(config: DecoderConfig) -> frozenset[str]:
+    """Attributes of heads that say nothing of a model with its head."""
+    return labels.DECODER_FIELDS.unused(config) | frozenset(() if _scores_choices(config) else READ_SUMMARY)
+
+
+def _scores_choices(config: DecoderConfig) -> bool:
+    return isinstance(config.head, ClassificationHead) and config.head.task == "choice"
 
 
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
@@ -186,7 +230,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attn_pdrop"]),
         eps=values["layer_norm_epsilon"],
     )
-    return with_head(config, labels.request(values))
+    return head_from_hf(with_head(config, labels.request(values)), values)
 
 
 def check_causal(config: Any) -> None:
@@ -219,6 +263,9 @@ def shared_attributes(config: Any) -> dict[str, Any]:
         "layer_norm_epsilon": float(block.norm.eps),
         "initializer_range": float(embed.initializer_std),
         "tie_word_embeddings": getattr(config.head, "tied", True),
+        **READ_SUMMARY,
+        **({"summary_first_dropout": float(config.head.dropout)} if _scores_choices(config) else {}),
+        **labels.DECODER_FIELDS.written(config),
         **labels.attributes(config),
     }
 
@@ -245,7 +292,14 @@ FAMILY = config_map.Family(
     attributes=ATTRIBUTES,
     from_hf=_from_hf,
     to_hf=_to_hf,
-    architecture=functools.partial(labels.decoder_architecture, prefix="GPT2", language_model="GPT2LMHeadModel"),
+    architecture=functools.partial(
+        labels.decoder_architecture,
+        prefix="GPT2",
+        language_model="GPT2LMHeadModel",
+        endings={"choice": "DoubleHeadsModel"},
+    ),
     with_head=with_head,
+    head_from_hf=head_from_hf,
+    kept=kept,
     starts=("start",),
 )

@@ -142,6 +142,7 @@ ATTRIBUTES = config_map.Attributes(
         "embed_dropout": 0.0,
         "attention_dropout": 0.0,
         "layer_norm_epsilon": 1e-5,
+        "classifier_dropout": None,
         "tie_word_embeddings": True,
     },
     ignored=gpt2.SUMMARY_ATTRIBUTES | {"attention_layers"},  # which is attention_types, written out
@@ -173,7 +174,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_dropout=float(values["attention_dropout"]),
         eps=values["layer_norm_epsilon"],
     )
-    return with_head(config, labels.request(values))
+    return labels.DECODER_FIELDS.read(with_head(config, labels.request(values)), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -201,6 +202,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "initializer_range": float(embed.initializer_std),
         "tie_word_embeddings": getattr(config.head, "tied", True),
         **labels.attributes(config),
+        **labels.DECODER_FIELDS.written(config),
         "use_cache": True,
     }
 
@@ -214,5 +216,7 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=functools.partial(labels.decoder_architecture, prefix="GPTNeo", language_model="GPTNeoForCausalLM"),
     with_head=with_head,
+    head_from_hf=labels.DECODER_FIELDS.read,
+    kept=labels.DECODER_FIELDS.unused,
     starts=("start",),
 )

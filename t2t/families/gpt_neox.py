@@ -39,7 +39,7 @@ from t2t.nn.positions.rotary import Rotary
 from t2t.nn.stack import StackConfig
 
 _MAX_POSITIONS = 2048
-"""The length of training, which transformers wants to know; no parameter depends on it."""
+"""The length of training of the published models, which transformers wants to know; no parameter depends on it."""
 
 
 def gpt_neox(
@@ -55,6 +55,7 @@ def gpt_neox(
     attention_bias: bool = True,
     activation: Activation = "gelu",
     tied: bool = False,
+    trained_positions: int | None = None,
     dropout: float = 0.0,
     attention_dropout: float = 0.0,
     eps: float = 1e-5,
@@ -81,7 +82,11 @@ def gpt_neox(
             num_layers=num_layers,
             d_model=d_model,
             pattern=(block,),
-            position=Rotary(theta=theta, dim=None if rotary_dim == head_dim else rotary_dim),
+            position=Rotary(
+                theta=theta,
+                dim=None if rotary_dim == head_dim else rotary_dim,
+                trained_positions=trained_positions,
+            ),
             final_norm=norm,
         ),
         head=LanguageModelHead(tied=tied, initializer_std=None if tied else stds["initializer_std"]),
@@ -157,16 +162,18 @@ ATTRIBUTES = config_map.Attributes(
         "rope_parameters": None,
         "rotary_pct": 0.25,
         "rotary_emb_base": 10_000.0,
+        "max_position_embeddings": _MAX_POSITIONS,
         "use_parallel_residual": True,
         "attention_bias": True,
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
         "layer_norm_eps": 1e-5,
+        "classifier_dropout": None,
         "tie_word_embeddings": False,
     },
     fixed={"rope_scaling": (None,), "is_decoder": (False,)},
     ignored=frozenset({
-        "initializer_range", "max_position_embeddings",
+        "initializer_range",
         # Of files of the Hub; the first four stand elsewhere under another name, and no code reads them.
         "attention_probs_dropout_prob", "hidden_dropout_prob", "rope_theta", "partial_rotary_factor",
     }),
@@ -193,11 +200,12 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         attention_bias=values["attention_bias"],
         activation=config_map.activation(values["hidden_act"]),
         tied=values["tie_word_embeddings"],
+        trained_positions=config_map.trained_positions(values["max_position_embeddings"], usual=_MAX_POSITIONS),
         dropout=float(values["hidden_dropout"]),
         attention_dropout=float(values["attention_dropout"]),
         eps=values["layer_norm_eps"],
     )
-    return with_head(config, labels.request(values))
+    return labels.DECODER_FIELDS.read(with_head(config, labels.request(values)), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -223,7 +231,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
         },
         "rotary_pct": share,
         "rotary_emb_base": float(position.theta),
-        "max_position_embeddings": _MAX_POSITIONS,
+        "max_position_embeddings": position.trained_positions or _MAX_POSITIONS,
         "use_parallel_residual": block.norm_position == "parallel",
         "attention_bias": block.attention.use_bias,
         "hidden_dropout": float(block.dropout),
@@ -232,12 +240,14 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "initializer_range": float(config.embed.initializer_std),
         "tie_word_embeddings": getattr(config.head, "tied", False),
         **labels.attributes(config),
+        **labels.DECODER_FIELDS.written(config),
         "use_cache": True,
     }
 
 
 FAMILY = config_map.Family(
     model_type="gpt_neox",
+    refused={"GPTNeoXModel": labels.NO_OUTPUT},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -245,5 +255,7 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=functools.partial(labels.decoder_architecture, prefix="GPTNeoX", language_model="GPTNeoXForCausalLM"),
     with_head=with_head,
+    head_from_hf=labels.DECODER_FIELDS.read,
+    kept=labels.DECODER_FIELDS.unused,
     starts=("start",),
 )

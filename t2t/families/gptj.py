@@ -29,7 +29,7 @@ from t2t.nn.stack import StackConfig
 _INITIALIZER = {"initializer_std": 0.02}
 _TASKS = ("sequence", "span")
 _MAX_POSITIONS = 2048
-"""The length of training, which transformers wants to know; no parameter depends on it."""
+"""The length of training of the published model, for which transformers makes its sines; no parameter depends on it."""
 
 
 def gptj(
@@ -42,6 +42,7 @@ def gptj(
     rotary_dim: int = 64,
     activation: Activation = "gelu_tanh",
     tied: bool = False,
+    trained_positions: int | None = None,
     dropout: float = 0.0,
     embed_dropout: float = 0.0,
     attention_dropout: float = 0.0,
@@ -67,7 +68,7 @@ def gptj(
             num_layers=num_layers,
             d_model=d_model,
             pattern=(block,),
-            position=Rotary(dim=rotary_dim, interleaved=True),
+            position=Rotary(dim=rotary_dim, interleaved=True, trained_positions=trained_positions),
             final_norm=norm,
         ),
         head=LanguageModelHead(tied=tied, use_bias=True, initializer_std=None if tied else 0.02),
@@ -114,6 +115,7 @@ ATTRIBUTES = config_map.Attributes(
     read={
         **labels.READ,
         "vocab_size": 50400,
+        "n_positions": _MAX_POSITIONS,
         "n_embd": 4096,
         "n_layer": 28,
         "n_head": 16,
@@ -127,7 +129,7 @@ ATTRIBUTES = config_map.Attributes(
         "tie_word_embeddings": False,
     },
     fixed={"rotary": (True,), "scale_attn_weights": (True,)},
-    ignored=gpt2.SUMMARY_ATTRIBUTES | {"n_positions"},
+    ignored=gpt2.SUMMARY_ATTRIBUTES,
 )
 
 
@@ -143,6 +145,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
         rotary_dim=values["rotary_dim"],
         activation=config_map.activation(values["activation_function"]),
         tied=values["tie_word_embeddings"],
+        trained_positions=config_map.trained_positions(values["n_positions"], usual=_MAX_POSITIONS),
         dropout=float(values["resid_pdrop"]),
         embed_dropout=float(values["embd_pdrop"]),
         attention_dropout=float(values["attn_pdrop"]),
@@ -159,7 +162,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
     d_ff = block.feed_forward.d_ff
     return {
         "vocab_size": config.vocab_size,
-        "n_positions": _MAX_POSITIONS,
+        "n_positions": position.trained_positions or _MAX_POSITIONS,
         "n_embd": config.d_model,
         "n_layer": config.stack.num_layers,
         "n_head": block.attention.num_heads,
@@ -179,6 +182,7 @@ def _to_hf(config: Any) -> dict[str, Any]:
 
 FAMILY = config_map.Family(
     model_type="gptj",
+    refused={"GPTJModel": labels.NO_OUTPUT},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,

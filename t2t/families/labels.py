@@ -1,7 +1,7 @@
 """Heads of labels as all families have them: requests, classes of transformers, and the names of labels."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t import heads
@@ -9,9 +9,11 @@ from t2t.hf import config_map
 from t2t.hf.table import LINEAR, VECTOR, Entry
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.classification import ClassificationHead, Task
-from t2t.nn.heads import LanguageModelHead
+from t2t.nn.heads import LanguageModelHead, MaskedLanguageModelHead
 
-READ: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None, "problem_type": None}
+READ: Mapping[str, Any] = {
+    "architectures": None, "id2label": None, "num_labels": None, "_num_labels": None, "problem_type": None,
+}  # fmt: skip
 """Attributes of config.json that say which head a model has, for `Attributes.read`."""
 
 CLASSES: Mapping[str, Task] = {
@@ -20,6 +22,8 @@ CLASSES: Mapping[str, Task] = {
     "ForQuestionAnswering": "span",
     "ForQuestionAnsweringSimple": "span",
     "ForMultipleChoice": "choice",
+    "DoubleHeadsModel": "choice",
+    "ForNextSentencePrediction": "next",
 }
 """Endings of the names of transformers' classes."""
 
@@ -28,27 +32,36 @@ _REQUESTS: Mapping[Task, type] = {
     "tokens": heads.TokenClassification,
     "span": heads.QuestionAnswering,
     "choice": heads.MultipleChoice,
+    "next": heads.NextSentence,
 }
 
 
-def make(request: heads.Head, **forms: Mapping[str, Any]) -> ClassificationHead | None:
-    """The head asked for, in the form the family gives it; None if it has none.
+def make(request: heads.Head, *, family: str, **forms: Mapping[str, Any]) -> ClassificationHead:
+    """The head asked for, in the form the family gives it.
 
     Args:
         request: which head.
+        family: its name in the message of the error.
         forms: fields of `ClassificationHead` by task; a task that is not there the family does not have.
 
+    Raises:
+        ValueError: it has no such head.
+
     Example:
-        >>> make(heads.SequenceClassification(num_labels=3), sequence={"pooling": "pooler"}).num_labels
+        >>> request = heads.SequenceClassification(num_labels=3)
+        >>> make(request, family="BERT", sequence={"pooling": "pooler"}).num_labels
         3
     """
     task = next((task for task, kind in _REQUESTS.items() if isinstance(request, kind)), None)
     if task is None or task not in forms:
-        return None
-    named = {} if task in ("span", "choice") else {"num_labels": request.num_labels, "labels": request.labels}
+        possible = ", ".join(_REQUESTS[task].__name__ for task in forms)
+        raise ValueError(f"{family} has no head {request}; besides those of its pretraining it has {possible}")
+    named = {}
+    if isinstance(request, heads.SequenceClassification | heads.TokenClassification):
+        named = {"num_labels": request.num_labels, "labels": request.labels}
     if isinstance(request, heads.SequenceClassification):
         named["problem_type"] = request.problem_type
-    return ClassificationHead(task=task, **{"num_labels": {"span": 2}.get(task, 1), **named, **forms[task]})
+    return ClassificationHead(task=task, **{"num_labels": {"span": 2, "next": 2}.get(task, 1), **named, **forms[task]})
 
 
 def request(values: Mapping[str, Any], *, num_labels: int = 2) -> heads.Labels | None:
@@ -62,15 +75,20 @@ def request(values: Mapping[str, Any], *, num_labels: int = 2) -> heads.Labels |
     task = next((task for ending, task in CLASSES.items() if names[0].endswith(ending)), None)
     if task is None:
         return None
-    if task in ("span", "choice"):
+    if task not in ("sequence", "tokens"):
         return _REQUESTS[task]()
+    number = count(values, usual=num_labels)
     by_id = {int(token): name for token, name in (values["id2label"] or {}).items()}
-    number = len(by_id) or values["num_labels"] or num_labels
     labels = tuple(by_id.get(token, f"LABEL_{token}") for token in range(number))
     if labels == _unnamed(number) or len(set(labels)) < number:
         labels = ()
     problem = {"problem_type": values.get("problem_type")} if task == "sequence" else {}
     return _REQUESTS[task](num_labels=number, labels=labels, **problem)
+
+
+def count(values: Mapping[str, Any], *, usual: int = 2) -> int:
+    """The number of labels that a config.json means (of transformers 2: _num_labels); `usual` where it says none."""
+    return len(values["id2label"] or {}) or values["num_labels"] or values["_num_labels"] or usual
 
 
 def attributes(config: Any) -> dict[str, Any]:
@@ -80,11 +98,19 @@ def attributes(config: Any) -> dict[str, Any]:
         return {}
     names = head.labels or _unnamed(head.num_labels)
     problem = {} if head.problem_type is None else {"problem_type": head.problem_type}
+    return {**problem, **_named(names)}
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
     return {
-        **problem,
         "id2label": {str(token): name for token, name in enumerate(names)},
         "label2id": {name: token for token, name in enumerate(names)},
     }
+
+
+def unnamed_attributes(number: int) -> dict[str, Any]:
+    """What says in config.json how many labels there are, which have no names."""
+    return _named(_unnamed(number))
 
 
 def architecture(head: ClassificationHead, *, prefix: str, endings: Mapping[str, str] | None = None) -> str:
@@ -99,10 +125,49 @@ def architecture(head: ClassificationHead, *, prefix: str, endings: Mapping[str,
         InexpressibleError: the family has no such class.
     """
     usual = {task: ending for ending, task in reversed(CLASSES.items())}
-    ending = {**usual, **(endings or {})}.get(head.task, "")
+    ending = {**usual, "next": "", **(endings or {})}.get(head.task, "")
     if not ending:
         raise config_map.InexpressibleError(f"no class of transformers has its head for the task {head.task!r}")
     return prefix + ending
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadFields:
+    """Rates of dropout in config.json that are those of heads of labels alone.
+
+    Attributes:
+        fields: by task: attribute -> field of `ClassificationHead`.
+
+    Example:
+        >>> HeadFields({"tokens": {"classifier_dropout": "dropout"}}).names
+        frozenset({'classifier_dropout'})
+    """
+
+    fields: Mapping[Task, Mapping[str, str]]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of the attributes."""
+        return frozenset(name for named in self.fields.values() for name in named)
+
+    def read(self, config: Any, values: Mapping[str, Any]) -> Any:
+        """The model whose head is as the attributes say; null, or nothing, leaves a field as the family has it."""
+        given = {field: values.get(name) for name, field in self._of(config).items()}
+        given = {field: float(value) for field, value in given.items() if value is not None}
+        if isinstance(config.head, MaskedLanguageModelHead) and "tie_word_embeddings" in values:
+            given["tied"] = values["tie_word_embeddings"]
+        return dataclasses.replace(config, head=dataclasses.replace(config.head, **given)) if given else config
+
+    def written(self, config: Any) -> dict[str, Any]:
+        """The attributes that say how the head of a model is."""
+        return {name: float(getattr(config.head, field)) for name, field in self._of(config).items()}
+
+    def unused(self, config: Any) -> frozenset[str]:
+        """The attributes that say nothing of a model with this head."""
+        return self.names.difference(self._of(config))
+
+    def _of(self, config: Any) -> Mapping[str, str]:
+        return self.fields.get(config.head.task, {}) if isinstance(config.head, ClassificationHead) else {}
 
 
 def linear(
@@ -116,9 +181,46 @@ def linear(
     )
 
 
+BEAM_PARTS = ("start_logits.dense", "end_logits.dense_0", "end_logits.LayerNorm", "end_logits.dense_1",
+              "answer_class.dense_0", "answer_class.dense_1")  # fmt: skip
+"""The layers of the heads that look for the end of an answer given its start, as XLM and XLNet name them."""
+
+
+def unread(*layers: str) -> tuple[Entry, ...]:
+    """The tensors of layers of heads that no model here has: left out where a model is opened with another head."""
+    return tuple(
+        Entry(f"head/unread/{layer}/{part}", f"{layer}.{part}", VECTOR)
+        for layer in layers
+        for part in ("weight", "bias")
+    )
+
+
+CAUSAL = (
+    "it reads causally, and t2t's model of this family in both directions. If config.json has is_decoder false, it is "
+    "one of masked words: open it with head=heads.MaskedLM() (t2t import --head masked)"
+)
+"""Why the classes that use an encoder as a decoder are not read."""
+
+NO_OUTPUT = (
+    "it has no output of a language model, which t2t's model of this family has, and not from its embedding. Open it "
+    "with head=heads.PRETRAINING (t2t import --head pretraining), whose output begins fresh, or with a head of labels"
+)
+"""Why the classes without a head are not read where the output is no embedding."""
+
+BEAM = (
+    "its head looks for the end of an answer given the start, by beams, which t2t does not. Open the model with another"
+    " head, such as head=heads.QuestionAnswering(), whose parameters begin fresh, or without one: head=heads.BARE (t2t "
+    "import --head none)"
+)
+"""Why the classes with such a head are not read."""
+
+DECODER_FIELDS = HeadFields({"tokens": {"classifier_dropout": "dropout"}})
+"""The attributes of such heads, of decoders whose class for tokens has a dropout."""
+
 DECODER_ENTRIES = (
-    Entry("head/classifier/kernel", "score.weight", LINEAR, unless="head/classifier/bias"),
-    *linear("head/classifier", "classifier", needs="head/classifier/bias"),
+    Entry("head/classifier/kernel", "score.weight", LINEAR, task="sequence"),
+    *linear("head/classifier", "classifier", task="tokens"),
+    *linear("head/classifier", "multiple_choice_head.summary", task="choice"),
     *linear("head/span", "qa_outputs"),
 )
 """The tensors of heads made by `decoder_with_head`, which all decoders of transformers name alike."""
@@ -133,10 +235,12 @@ def decoder_with_head(
     tasks: tuple[Task, ...] = ("sequence", "tokens", "span"),
     initializer_std: float = 0.02,
     tokens_dropout: float = 0.1,
+    choice_dropout: float = 0.1,
 ) -> DecoderConfig:
     """A decoder with the head asked for: of the language model (None, PRETRAINING), or of labels.
 
-    A text is scored at its last token by a layer without bias, tokens and the ends of answers each where they are.
+    A text is scored at its last token by a layer without bias, choices there by one with a bias, tokens and the ends of
+    answers each where they are.
 
     Args:
         config: of the decoder.
@@ -146,6 +250,7 @@ def decoder_with_head(
         tasks: of the classes that transformers has.
         initializer_std: of the layer.
         tokens_dropout: of the states before tokens are scored.
+        choice_dropout: of the states before choices are scored.
 
     Raises:
         ValueError: transformers has no such head for the family.
@@ -157,15 +262,15 @@ def decoder_with_head(
         "sequence": {"pooling": "last", "use_bias": False},
         "tokens": {"dropout": tokens_dropout},
         "span": {},
+        "choice": {"pooling": "last", "dropout": choice_dropout},
     }
     forms = {task: {**form, "initializer_std": initializer_std} for task, form in forms.items() if task in tasks}
-    scores = make(head, **forms)
-    if scores is None:
-        possible = ", ".join(_REQUESTS[task].__name__ for task in tasks)
+    if not isinstance(head, heads.Labels):
         raise ValueError(
-            f"{family} has no head {head}; possible are None and PRETRAINING, both its language model head, {possible}"
+            f"{family} has no head {head}; possible are None and PRETRAINING, both its language model head, and heads "
+            "of labels"
         )
-    return dataclasses.replace(config, head=scores)
+    return dataclasses.replace(config, head=make(head, family=family, **forms))
 
 
 def decoder_architecture(

@@ -36,6 +36,7 @@ ATTRIBUTES = config_map.Attributes(
 
 FAMILY = config_map.Family(
     model_type="mbart",
+    refused={"MBartForCausalLM": bart.DECODER_ALONE.format("MBart")},
     presets=PRESETS,
     table=bart.TABLE,
     attributes=ATTRIBUTES,
@@ -43,6 +44,8 @@ FAMILY = config_map.Family(
     to_hf=bart.attributes,
     architecture=functools.partial(bart.architecture, prefix="MBart"),
     with_head=with_head,
+    head_from_hf=bart.HEAD_FIELDS.read,
+    kept=bart.HEAD_FIELDS.unused,
     zeros=bart.zeros,
     published_ids={"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "forced_eos_token_id": 2},
     closes=("eos", "language"),

@@ -34,6 +34,7 @@ _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
 _GLOBAL_THETA, _LOCAL_THETA = 160_000.0, 10_000.0
 _EVERY = 3
 """Layers 0, 3, 6, ... read everything."""
+_MAX_POSITIONS = 8192
 
 
 def modernbert(
@@ -54,6 +55,7 @@ def modernbert(
     embed_dropout: float = 0.0,
     attention_dropout: float = 0.0,
     feed_forward_dropout: float = 0.0,
+    trained_positions: int | None = None,
     eps: float = 1e-5,
 ) -> EncoderConfig:
     """A ModernBERT of any size, without a head.
@@ -75,6 +77,7 @@ def modernbert(
         embed_dropout: of the embeddings.
         attention_dropout: of the attention weights.
         feed_forward_dropout: of the inner values.
+        trained_positions: the length of training; None = 8192.
         eps: of the norms.
     """
     norm = LayerNorm(eps=eps, use_bias=norm_bias)
@@ -101,7 +104,9 @@ def modernbert(
                 dropout=feed_forward_dropout,
                 **initializer,
             ),
-            position=Rotary(theta=global_theta if kind == _GLOBAL else local_theta),
+            position=Rotary(
+                theta=global_theta if kind == _GLOBAL else local_theta, trained_positions=trained_positions
+            ),
         )
 
     kinds = layer_types or [_GLOBAL if i % _EVERY == 0 else _LOCAL for i in range(num_layers)]
@@ -114,44 +119,59 @@ def modernbert(
     )
 
 
-def with_head(
-    config: EncoderConfig,
-    head: heads.Head | None,
-    *,
-    pooling: str = "first",
-    activation: Activation = "gelu",
-    dense_bias: bool = False,
-    dropout: float = 0.0,
-    tied: bool = True,
-) -> EncoderConfig:
+def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     """The model with the head asked for; it is pretrained with that of masked words alone.
 
-    All heads begin with a dense layer, its activation and a norm; texts are scored by their first token or (`pooling`
-    "mean") the mean of all.
+    All heads begin with a dense layer, its activation and a norm; texts are scored by their first token.
     """
     if head is None:
         return dataclasses.replace(config, head=None)
     norm = config.embed.norm
     if isinstance(head, heads.Pretraining | heads.MaskedLM):
         masked = MaskedLanguageModelHead(
-            activation=activation,
+            activation="gelu",
             norm=norm,
-            transform_bias=dense_bias,
-            tied=tied,
+            transform_bias=False,
             initializer_std=config.stack.blocks[0].attention.out_initializer_std,
             initializer="truncated_normal",
         )
         return dataclasses.replace(config, head=masked)
     form = {
-        "activation": activation,
-        "dense_bias": dense_bias,
+        "activation": "gelu",
+        "dense_bias": False,
         "norm": norm,
-        "dropout": dropout,
         "initializer_std": config.d_model**-0.5,
         "initializer": "truncated_normal",
     }
-    pooled = {**form, "pooling": pooling}
-    return dataclasses.replace(config, head=labels.make(head, sequence=pooled, choice=pooled, tokens=form, span=form))
+    forms = dict.fromkeys(("sequence", "choice", "tokens", "span"), form)
+    return dataclasses.replace(config, head=labels.make(head, family="ModernBERT", **forms))
+
+
+def _head_from_hf(config: EncoderConfig, values: Mapping[str, Any]) -> EncoderConfig:
+    """The model whose head is as the attributes of config.json say."""
+    if config.head is None:
+        return config
+    if values["classifier_pooling"] not in _POOLINGS:
+        raise ValueError(f"classifier_pooling is {values['classifier_pooling']!r}; possible are 'cls' and 'mean'")
+    changed = {"activation": config_map.activation(values["classifier_activation"])}
+    if isinstance(config.head, MaskedLanguageModelHead):
+        changed |= {"transform_bias": values["classifier_bias"], "tied": values["tie_word_embeddings"]}
+    else:
+        changed |= {"dense_bias": values["classifier_bias"], "dropout": float(values["classifier_dropout"] or 0.0)}
+    if _reads_pooled(config):
+        changed["pooling"] = _POOLINGS[values["classifier_pooling"]]
+    return dataclasses.replace(config, head=dataclasses.replace(config.head, **changed))
+
+
+def _reads_pooled(config: EncoderConfig) -> bool:
+    return isinstance(config.head, ClassificationHead) and config.head.reads_one
+
+
+def _kept(config: EncoderConfig) -> frozenset[str]:
+    unused = set() if _reads_pooled(config) else {"classifier_pooling"}
+    if not isinstance(config.head, ClassificationHead):
+        unused.add("classifier_dropout")
+    return frozenset(unused | (set() if config.head else {"classifier_activation", "classifier_bias"}))
 
 
 def _preset(*, head: heads.Head | None = None, **sizes: int) -> EncoderConfig:
@@ -212,6 +232,7 @@ ATTRIBUTES = config_map.Attributes(
         "attention_dropout": 0.0,
         "mlp_dropout": 0.0,
         "local_attention": 128,
+        "max_position_embeddings": _MAX_POSITIONS,
         # Versions of transformers from 5 on read the first two, older ones the other three.
         "layer_types": None,
         "rope_parameters": None,
@@ -231,8 +252,8 @@ ATTRIBUTES = config_map.Attributes(
         "position_embedding_type": ("absolute", "rope", None),  # of the first published files; no code reads it
     },
     ignored=frozenset({
-        "initializer_range", "initializer_cutoff_factor", "max_position_embeddings", "deterministic_flash_attn",
-        "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad", "cls_token_id", "layer_norm_eps",
+        "initializer_range", "initializer_cutoff_factor", "deterministic_flash_attn", "sparse_pred_ignore_index",
+        "reference_compile", "repad_logits_with_grad", "cls_token_id", "layer_norm_eps",
     }),
 )  # fmt: skip
 """`max_position_embeddings` is the length of training: rotary positions have no table. `layer_norm_eps` is read by no
@@ -276,20 +297,11 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         embed_dropout=float(values["embedding_dropout"]),
         attention_dropout=float(values["attention_dropout"]),
         feed_forward_dropout=float(values["mlp_dropout"]),
+        trained_positions=config_map.trained_positions(values["max_position_embeddings"], usual=_MAX_POSITIONS),
         eps=values["norm_eps"],
     )
     request = heads.MaskedLM() if "decoder.bias" in names else labels.request(values)
-    if values["classifier_pooling"] not in _POOLINGS:
-        raise ValueError(f"classifier_pooling is {values['classifier_pooling']!r}; possible are 'cls' and 'mean'")
-    return with_head(
-        config,
-        request,
-        pooling=_POOLINGS[values["classifier_pooling"]],
-        activation=config_map.activation(values["classifier_activation"]),
-        dense_bias=values["classifier_bias"],
-        dropout=float(values["classifier_dropout"]),
-        tied=values["tie_word_embeddings"],
-    )
+    return _head_from_hf(with_head(config, request), values)
 
 
 def _layers(config: EncoderConfig) -> dict[str, Any]:
@@ -308,6 +320,7 @@ def _layers(config: EncoderConfig) -> dict[str, Any]:
     windows = [block.attention.window for block in blocks if block.attention.window is not None]
     return {
         "local_attention": 2 * windows[0] if windows else 128,
+        "max_position_embeddings": blocks[0].position.trained_positions or _MAX_POSITIONS,
         "layer_types": kinds,
         "rope_parameters": {k: {"rope_type": "default", "rope_theta": float(theta)} for k, theta in thetas.items()},
         "global_attn_every_n_layers": period,
@@ -373,6 +386,12 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=_head_from_hf,
+    kept=_kept,
+    published_ids={
+        "pad_token_id": 50283, "bos_token_id": 50281, "cls_token_id": 50281, "eos_token_id": 50282,
+        "sep_token_id": 50282,
+    },
     starts=("bos",),
     ends=("eos",),
-)
+)  # fmt: skip

@@ -102,6 +102,7 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=functools.partial(roberta.architecture, prefix="MPNet"),
     with_head=roberta.with_head,
+    published_ids=roberta.PUBLISHED_IDS,
     starts=("bos",),
     ends=("eos",),
     between=("eos",),

@@ -81,6 +81,8 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=functools.partial(t5.architecture, prefix="MT5"),
     with_head=with_head,
+    head_from_hf=t5.HEAD_FIELDS.read,
+    kept=t5.HEAD_FIELDS.unused,
     has_base=t5.has_base,
     ends=("eos",),
 )

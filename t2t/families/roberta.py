@@ -26,6 +26,9 @@ from t2t.nn.heads import MaskedLanguageModelHead
 INITIALIZER = {"initializer_std": 0.02, "initializer": "normal"}
 """`init_bert_params` of fairseq."""
 
+PUBLISHED_IDS = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+"""Those of fairseq."""
+
 
 def roberta(**sizes: Any) -> EncoderConfig:
     """A RoBERTa of any size: the sizes of `bert.bert`, with RoBERTa's values where they differ."""
@@ -44,6 +47,7 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
     plain = {"dropout": block.dropout, **INITIALIZER}
     scores = labels.make(
         head,
+        family="this family",
         sequence={"pooling": "first", "activation": "tanh", "drops_input": True, **plain},
         choice={"pooling": "pooler", **plain},
         tokens=plain,
@@ -89,6 +93,8 @@ TABLE = Table(
     ignored=bert.BUFFERS,
 )
 
+HEAD_FIELDS = labels.HeadFields({task: {"classifier_dropout": "dropout"} for task in ("sequence", "tokens")})
+
 ATTRIBUTES = dataclasses.replace(
     bert.ATTRIBUTES,
     read={**bert.ATTRIBUTES.read, "vocab_size": 50265, "pad_token_id": 1},
@@ -109,15 +115,19 @@ def masked_or_labels(config: EncoderConfig, values: Mapping[str, Any], names: fr
 
 def from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
     """The config of a RoBERTa's config.json; which heads it has is read from the names of its tensors."""
+    config = _encoder_from_hf(values)
+    return HEAD_FIELDS.read(masked_or_labels(config, values, names), values)
+
+
+def _encoder_from_hf(values: Mapping[str, Any]) -> EncoderConfig:
     if values["pad_token_id"] is None:
         raise ValueError("pad_token_id in config.json is null, but a RoBERTa's positions count from the id after it")
     offset = values["pad_token_id"] + 1
-    config = bert.encoder_from_hf(
+    return bert.encoder_from_hf(
         {**values, "max_position_embeddings": values["max_position_embeddings"] - offset},
         position_offset=offset,
         initializer=INITIALIZER,
     )
-    return masked_or_labels(config, values, names)
 
 
 def to_hf(config: Any) -> dict[str, Any]:
@@ -126,7 +136,8 @@ def to_hf(config: Any) -> dict[str, Any]:
     position = config.embed.position
     if position.offset == 0:
         raise config_map.InexpressibleError("its positions begin in row 0, which in RoBERTa is one of padding")
-    return {**attributes, "max_position_embeddings": position.num_rows, "pad_token_id": position.offset - 1}
+    length = {"max_position_embeddings": position.num_rows, "pad_token_id": position.offset - 1}
+    return {**attributes, **length, **HEAD_FIELDS.written(config)}
 
 
 def architecture(config: EncoderConfig, *, prefix: str) -> str:
@@ -144,6 +155,7 @@ def architecture(config: EncoderConfig, *, prefix: str) -> str:
 
 FAMILY = config_map.Family(
     model_type="roberta",
+    refused={"RobertaForCausalLM": labels.CAUSAL},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -151,6 +163,9 @@ FAMILY = config_map.Family(
     to_hf=to_hf,
     architecture=functools.partial(architecture, prefix="Roberta"),
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
+    published_ids=PUBLISHED_IDS,
     starts=("bos",),
     ends=("eos",),
     between=("eos",),

@@ -152,8 +152,11 @@ READ: Mapping[str, Any] = {
 ATTRIBUTES = config_map.Attributes(
     read=READ,
     fixed={"is_decoder": (False,)},
-    ignored=frozenset({"initializer_factor", "n_positions"}),
+    # No code reads the last two, which released files have.
+    ignored=frozenset({"initializer_factor", "n_positions", "scalable_attention"}),
 )
+
+HEAD_FIELDS = labels.HeadFields({task: {"classifier_dropout": "dropout"} for task in ("sequence", "tokens")})
 
 _PROJECTIONS: Mapping[str, tuple[Activation, bool]] = {
     "relu": ("relu", False),
@@ -227,9 +230,7 @@ def read_head(
     """The model with the head that the class of a config.json has; `output` tells which language model head it is."""
     request = labels.request(values)
     if request is not None:
-        labelled = with_head(config, request, name=name)
-        head = dataclasses.replace(labelled.head, dropout=float(values["classifier_dropout"]))
-        return dataclasses.replace(labelled, head=head)
+        return HEAD_FIELDS.read(with_head(config, request, name=name), values)
     if class_name(values).endswith("EncoderModel"):
         return EncoderConfig(embed=config.embed, stack=config.encoder, family=config.family)
     return dataclasses.replace(config, head=output())
@@ -285,7 +286,7 @@ def shared_attributes(config: Config, position: Any) -> dict[str, Any]:
         **labels.attributes(config),
     }
     if isinstance(head, ClassificationHead):
-        return {**attributes, "classifier_dropout": float(head.dropout)}
+        return {**attributes, **HEAD_FIELDS.written(config)}
     if not isinstance(head, LanguageModelHead):
         return {**attributes, "scale_decoder_outputs": False}
     if head.tied != head.scale_by_width:
@@ -315,6 +316,8 @@ FAMILY = config_map.Family(
     to_hf=lambda config: shared_attributes(config, encoder_of(config).position),
     architecture=functools.partial(architecture, prefix="T5"),
     with_head=with_head,
+    head_from_hf=HEAD_FIELDS.read,
+    kept=HEAD_FIELDS.unused,
     has_base=has_base,
     ends=("eos",),
 )

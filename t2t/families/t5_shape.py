@@ -105,7 +105,7 @@ def with_head(config: Config, head: heads.Head | None, *, name: str = "T5") -> C
     pooled = {"pooling": "last", "activation": "tanh", "drops_input": True, **plain}
     scores = None
     if isinstance(head, heads.Labels):
-        scores = labels.make(head, sequence=pooled, tokens=plain, span=plain)
+        scores = labels.make(head, family=name, sequence=pooled, tokens=plain, span=plain)
     if scores is None or (isinstance(config, EncoderConfig) and scores.task != "tokens"):
         raise ValueError(
             f"{name} has no head {head}; possible are None and PRETRAINING, both its language model head, and heads of "

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from t2t import heads
+from t2t.families import labels
 from t2t.hf import config_map
 from t2t.hf.table import AXES, LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.recurrent_decoder import RecurrentDecoderConfig
@@ -161,6 +162,7 @@ TABLE = Table(
         Entry("head/projection/kernel", "crit.out_projs.0", MATRIX),
         Entry("head/clusters/kernel", "crit.cluster_weight", LINEAR),
         Entry("head/clusters/bias", "crit.cluster_bias", VECTOR),
+        *labels.unread("score"),
     ),
     ignored=(Ignored("*pos_emb.inv_freq", "a buffer of the rates of the sinusoids, which no training changes"),),
 )
@@ -265,6 +267,10 @@ def _rates(config: RecurrentDecoderConfig) -> dict[str, np.ndarray]:
 
 FAMILY = config_map.Family(
     model_type="transfo-xl",
+    refused={
+        "TransfoXLForSequenceClassification": "t2t scores no texts with this family. Open the model without its head, "
+        "head=heads.BARE (t2t import --head none)"
+    },
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,

@@ -65,6 +65,8 @@ FAMILY = config_map.Family(
     to_hf=lambda config: t5.shared_attributes(config, t5.encoder_of(config).blocks[0].position),
     architecture=functools.partial(t5.architecture, prefix="UMT5"),
     with_head=with_head,
+    head_from_hf=t5.HEAD_FIELDS.read,
+    kept=t5.HEAD_FIELDS.unused,
     has_base=t5.has_base,
     ends=("eos",),
 )

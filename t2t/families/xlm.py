@@ -10,9 +10,9 @@ Reference: Lample and Conneau, Cross-lingual Language Model Pretraining, arXiv:1
 
 Differs: positions that begin as sines and cosines (`sinusoidal_embeddings`) are trained then, as in transformers 5; the
 authors' code keeps them. Kernels begin as in transformers, with a deviation of 0.02; the authors' keep torch's uniform
-distribution. Scores of padding are those of states that transformers sets to zero. There is no multiple choice: XLM's
-class of transformers projects a text to `num_labels` values and these to its score. Names of languages (`lang2id`) are
-not carried over.
+distribution. Scores of padding are those of states that transformers sets to zero. A text among several is projected to
+two values and these to its score, as in transformers, which drops the text's state alone and not these as well. The
+head of answers that looks for the end given the start (XLMForQuestionAnswering) is not here.
 """
 
 import dataclasses
@@ -93,12 +93,12 @@ def with_head(config: EncoderConfig, head: heads.Head | None) -> EncoderConfig:
         return dataclasses.replace(config, head=LanguageModelHead(use_bias=True, initializer_std=INITIALIZER_STD))
     scores = labels.make(
         head,
+        family="XLM",
         sequence={"pooling": "first", "dropout": 0.1},
+        choice={"pooling": "first", "activation": "identity", "dense_dim": 2, "drops_input": True, "dropout": 0.1},
         tokens={"dropout": config.embed.dropout},
         span={"dropout": 0.0},
     )
-    if scores is None:
-        raise ValueError(f"XLM has no head {head}; possible are scores of texts, of tokens, and of answers")
     return dataclasses.replace(config, head=scores)
 
 
@@ -131,8 +131,11 @@ TABLE = Table(
         Entry("head/kernel", "pred_layer.proj.weight", LINEAR),
         Entry("head/bias", "pred_layer.proj.bias", VECTOR),
         *labels.linear("head/classifier", "sequence_summary.summary", task="sequence"),
+        *labels.linear("head/dense", "sequence_summary.summary", task="choice"),
+        *labels.linear("head/classifier", "logits_proj", task="choice"),
         *labels.linear("head/classifier", "classifier", task="tokens"),
         *labels.linear("head/span", "qa_outputs"),
+        *labels.unread(*(f"qa_outputs.{layer}" for layer in labels.BEAM_PARTS)),
     ),
     ignored=(Ignored("*position_ids", "a buffer holding 0, 1, 2, ... that old files contain"),),
 )
@@ -175,6 +178,10 @@ ATTRIBUTES = config_map.Attributes(
 )  # fmt: skip
 
 
+_SUMMARY = labels.HeadFields({task: {"summary_first_dropout": "dropout"} for task in ("sequence", "choice")})
+"""Of the heads that begin with what transformers calls a summary of the text."""
+
+
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
     """The config of an XLM's config.json; old ones call the size of the vocabulary `n_words`."""
     has_languages = values["use_lang_emb"] and values["n_langs"] > 1
@@ -195,13 +202,24 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
         config = with_head(config, heads.MaskedLM())
         head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
         return dataclasses.replace(config, head=head)
-    if (request := labels.request(values)) is None:
+    request = labels.request(values)
+    return config if request is None else _head_from_hf(with_head(config, request), values)
+
+
+def _head_from_hf(config: EncoderConfig, values: Mapping[str, Any]) -> EncoderConfig:
+    """The model whose head is as the attributes of config.json say."""
+    config = _SUMMARY.read(config, values)
+    if not _scores_choices(config):
         return config
-    config = with_head(config, request)
-    if config.head.task == "sequence":
-        head = dataclasses.replace(config.head, dropout=float(values["summary_first_dropout"]))
-        config = dataclasses.replace(config, head=head)
-    return config
+    return dataclasses.replace(config, head=dataclasses.replace(config.head, dense_dim=labels.count(values)))
+
+
+def _scores_choices(config: EncoderConfig) -> bool:
+    return isinstance(config.head, ClassificationHead) and config.head.task == "choice"
+
+
+def _kept(config: EncoderConfig) -> frozenset[str]:
+    return _SUMMARY.unused(config) | {"lang2id", "id2lang", "lang_id"}
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
@@ -212,7 +230,6 @@ def _to_hf(config: Any) -> dict[str, Any]:
         raise config_map.InexpressibleError("it has no table of absolute positions")
     if block.feed_forward.activation not in ("gelu", "relu"):
         raise config_map.InexpressibleError("its activation is neither gelu nor relu")
-    is_of_texts = isinstance(head, ClassificationHead) and head.task == "sequence"
     return {
         "vocab_size": config.vocab_size,
         "emb_dim": config.d_model,
@@ -235,8 +252,10 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "summary_use_proj": True,
         "summary_proj_to_labels": True,
         "summary_activation": None,
-        "summary_first_dropout": float(head.dropout) if is_of_texts else 0.1,
+        "summary_first_dropout": 0.1,
+        **_SUMMARY.written(config),
         "tie_word_embeddings": getattr(head, "tied", True),
+        **(labels.unnamed_attributes(head.dense_dim or config.d_model) if _scores_choices(config) else {}),
         **labels.attributes(config),
     }
 
@@ -247,13 +266,14 @@ def _architecture(config: EncoderConfig) -> str:
     if config.head is None:
         return "XLMModel"
     if isinstance(config.head, ClassificationHead):
-        endings = {"span": "ForQuestionAnsweringSimple", "choice": ""}
+        endings = {"span": "ForQuestionAnsweringSimple"}
         return labels.architecture(config.head, prefix="XLM", endings=endings)
     return "XLMWithLMHeadModel"
 
 
 FAMILY = config_map.Family(
     model_type="xlm",
+    refused={"XLMForQuestionAnswering": labels.BEAM},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -261,6 +281,8 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=_head_from_hf,
+    kept=_kept,
     published_ids={
         "pad_token_id": 2, "pad_index": 2, "bos_token_id": 0, "bos_index": 0, "eos_token_id": 1, "eos_index": 1,
         "unk_index": 3, "mask_index": 5,

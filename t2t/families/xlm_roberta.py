@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from t2t.families import roberta
+from t2t.families import labels, roberta
 from t2t.models.encoder import EncoderConfig
 
 _NAME = "xlm-roberta"
@@ -29,6 +29,7 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
 FAMILY = dataclasses.replace(
     roberta.FAMILY,
     model_type=_NAME,
+    refused={"XLMRobertaForCausalLM": labels.CAUSAL},
     presets=PRESETS,
     attributes=dataclasses.replace(roberta.ATTRIBUTES, read={**roberta.ATTRIBUTES.read, "vocab_size": 30522}),
     from_hf=_from_hf,

@@ -11,8 +11,9 @@ zihangdai/xlnet.
 
 Differs: the activation is the exact GELU, as in transformers; the authors' TensorFlow code has its tanh approximation.
 Dropped values of the embedded distances are the same for all rows of a batch. A query that may read nothing reads
-nothing (`models/two_stream.py`). The authors reverse half of a pretraining batch (`bi_data`), which no model here does;
-their head of answers that looks for the end given the start (XLNetForQuestionAnswering) is not here either.
+nothing (`models/two_stream.py`). Which texts of a pretraining batch are reversed (`bi_data`) the batch says row by row,
+where the authors reverse its second half; their head of answers that looks for the end given the start
+(XLNetForQuestionAnswering) is not here.
 """
 
 import dataclasses
@@ -80,7 +81,8 @@ def with_head(config: TwoStreamEncoderConfig, head: heads.Head | None) -> TwoStr
         return dataclasses.replace(config, head=LanguageModelHead(use_bias=True, **_INITIALIZER))
     summary = {"pooling": "last", "activation": "tanh", "dropout": 0.1, **_INITIALIZER}
     plain = {"dropout": 0.0, **_INITIALIZER}
-    scores = labels.make(head, sequence=summary, choice=summary, tokens=plain, span=plain)
+    forms = {"sequence": summary, "choice": summary, "tokens": plain, "span": plain}
+    scores = labels.make(head, family="XLNet", **forms)
     return dataclasses.replace(config, head=scores)
 
 
@@ -119,6 +121,7 @@ TABLE = Table(
         *labels.linear("head/classifier", "logits_proj", needs="head/dense/kernel"),
         *labels.linear("head/classifier", "classifier", unless="head/dense/kernel"),
         *labels.linear("head/span", "qa_outputs"),
+        *labels.unread(*labels.BEAM_PARTS),
     ),
 )
 
@@ -157,6 +160,9 @@ ATTRIBUTES = config_map.Attributes(
 )  # fmt: skip
 
 
+_SUMMARY = labels.HeadFields({task: {"summary_last_dropout": "dropout"} for task in ("sequence", "choice")})
+
+
 def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> TwoStreamEncoderConfig:
     """The config of an XLNet's config.json; old ones call the size of the vocabulary `n_token`."""
     head_dim = values["d_model"] // values["n_head"]
@@ -179,20 +185,14 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> TwoStreamEncod
         config = with_head(config, heads.PRETRAINING)
         head = dataclasses.replace(config.head, tied=values["tie_word_embeddings"])
         return dataclasses.replace(config, head=head)
-    if (request := labels.request(values)) is None:
-        return config
-    config = with_head(config, request)
-    if config.head.activation is not None:
-        head = dataclasses.replace(config.head, dropout=float(values["summary_last_dropout"]))
-        config = dataclasses.replace(config, head=head)
-    return config
+    request = labels.request(values)
+    return config if request is None else _SUMMARY.read(with_head(config, request), values)
 
 
 def _to_hf(config: Any) -> dict[str, Any]:
     if not isinstance(config, TwoStreamEncoderConfig):
         raise config_map.InexpressibleError("it is no encoder with two streams")
     block, head = config.stack.blocks[0], config.head
-    has_summary = isinstance(head, ClassificationHead) and head.activation is not None
     return {
         "vocab_size": config.vocab_size,
         "d_model": config.d_model,
@@ -216,7 +216,8 @@ def _to_hf(config: Any) -> dict[str, Any]:
         "summary_type": "last",
         "summary_use_proj": True,
         "summary_activation": "tanh",
-        "summary_last_dropout": float(head.dropout) if has_summary else 0.1,
+        "summary_last_dropout": 0.1,
+        **_SUMMARY.written(config),
         "tie_word_embeddings": getattr(head, "tied", True),
         **labels.attributes(config),
     }
@@ -232,6 +233,7 @@ def _architecture(config: TwoStreamEncoderConfig) -> str:
 
 FAMILY = config_map.Family(
     model_type="xlnet",
+    refused={"XLNetForQuestionAnswering": labels.BEAM},
     presets=PRESETS,
     table=TABLE,
     attributes=ATTRIBUTES,
@@ -239,6 +241,8 @@ FAMILY = config_map.Family(
     to_hf=_to_hf,
     architecture=_architecture,
     with_head=with_head,
+    head_from_hf=_SUMMARY.read,
+    kept=_SUMMARY.unused,
     published_ids={"pad_token_id": 5, "bos_token_id": 1, "eos_token_id": 2},
     ends=("eos",),
     closes=("bos",),

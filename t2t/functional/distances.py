@@ -28,6 +28,18 @@ def distance_sinusoids(
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
 
+def mirror(sinusoids: Float[Array, "W D"]) -> Float[Array, "W D"]:
+    """The sinusoids of the opposite distances: sines change their sign, cosines do not.
+
+    Example:
+        >>> table = jnp.asarray(distance_sinusoids(length=2, width=2))
+        >>> bool(jnp.all(mirror(table) == table[::-1]))
+        True
+    """
+    signs = jnp.where(jnp.arange(sinusoids.shape[1]) < sinusoids.shape[1] // 2, -1, 1)
+    return sinusoids * signs.astype(sinusoids.dtype)[None]
+
+
 def shift_rows(products: Float[Array, "B N T W"]) -> Float[Array, "B N T S"]:
     """Products with distances, moved to the positions that are so far away: `out[t, s] = products[t, T - 1 - t + s]`.
 

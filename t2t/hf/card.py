@@ -45,6 +45,8 @@ _TASKS = {
     "ForQuestionAnswering": ("AutoModelForQuestionAnswering", "question-answering"),
     "ForQuestionAnsweringSimple": ("AutoModelForQuestionAnswering", "question-answering"),
     "ForMultipleChoice": ("AutoModelForMultipleChoice", None),
+    "ForNextSentencePrediction": ("AutoModelForNextSentencePrediction", None),
+    "DoubleHeadsModel": (None, None),  # which has no automatic class
     "Model": ("AutoModel", "feature-extraction"),
 }
 """Ending of a class of transformers -> its automatic class and the Hub's name of its task."""
@@ -56,10 +58,10 @@ def auto_class(architecture: str) -> str:
     >>> auto_class("GPT2LMHeadModel")
     'AutoModelForCausalLM'
     """
-    return _task(architecture)[0]
+    return _task(architecture)[0] or architecture
 
 
-def _task(architecture: str) -> tuple[str, str | None]:
+def _task(architecture: str) -> tuple[str | None, str | None]:
     return next(task for ending, task in _TASKS.items() if architecture.endswith(ending))
 
 
@@ -189,6 +191,8 @@ def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: s
             "choices = {name: tensor[None] for name, tensor in inputs.items()}  # [texts, choices, length]",
             "print(model(**choices).logits)",
         ]
+    elif auto == architecture:
+        lines += ["print(model(inputs.input_ids[None]).mc_logits)  # [texts, choices, length]"]
     else:
         lines += ["print(model(**inputs)[0].shape)"]
     return "\n".join(lines) + "\n"

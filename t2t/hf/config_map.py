@@ -22,7 +22,7 @@ IGNORED = frozenset({
     "use_cache", "gradient_checkpointing", "chunk_size_feed_forward", "tf_legacy_loss", "xla_device", "finetuning_task",
     "tokenizer_class", "prefix", "use_return_dict", "is_encoder_decoder", "auto_map",
     # Labels of heads that are read by their tensors, and dropout before such a head.
-    "id2label", "label2id", "num_labels", "problem_type", "classifier_dropout",
+    "id2label", "label2id", "num_labels", "_num_labels", "problem_type", "classifier_dropout",
     # How to generate: the settings of generation_config.json.
     "pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
     "forced_eos_token_id", "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
@@ -33,11 +33,16 @@ IGNORED = frozenset({
 })  # fmt: skip
 """Attributes of any config.json that say nothing about what a model computes from ids."""
 
+KEPT = frozenset({"task_specific_params", "prefix"})
+"""Attributes of any config.json that are no part of a model, and that an export has from the files it comes from."""
+
 FIXED: Mapping[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
     "pruned_heads": ({}, None),
     "cross_attention_hidden_size": (None,),
     "tie_encoder_decoder": (False, None),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
 }
 """Attributes of any config.json that must have one of these values where they are given."""
 
@@ -46,6 +51,8 @@ NULLABLE = frozenset({"classifier_dropout", "classifier_dropout_prob", "local_ro
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "architectures": (list,),
+    "classifier_dropout": (float,),
+    "cls_dropout": (float,),
     "dense_act_fn": (str,),
     "id2label": (dict,),
     "is_gated_act": (bool,),
@@ -54,6 +61,7 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "problem_type": (str,),
     "rope_parameters": (dict,),
     "scale_decoder_outputs": (bool,),
+    "summary_activation": (str,),
 }
 """Types of attributes whose value in transformers is null; the others of these are integers."""
 
@@ -90,12 +98,19 @@ class Attributes:
         """
         found = []
         for name, default in self.read.items():
-            kinds = KINDS.get(name, (int,)) if default is None else (type(default),)
+            kinds = self.kinds(name)
             null = default is None or name in NULLABLE
             if name in config_json and not _fits(config_json[name], kinds, null=null):
                 expected = " or ".join([*(_NAMES[kind] for kind in kinds), *(["null"] if null else [])])
                 found.append(f"{name} is {json.dumps(config_json[name])}; it must be {expected}")
         return found
+
+    def kinds(self, name: str) -> tuple[type, ...]:
+        """Types of an attribute that is not null; none of one that the family does not read."""
+        if name not in self.read:
+            return ()
+        default = self.read[name]
+        return KINDS.get(name, (int,)) if default is None else (type(default),)
 
     def values(self, config_json: Mapping[str, Any], *, ignore: Sequence[str] = ()) -> dict[str, Any]:
         """The attributes the family reads, completed by transformers' defaults.
@@ -122,8 +137,8 @@ class Attributes:
                     text
                     for text in (
                         f"unknown attributes {', '.join(unknown)}: if they do not change what the model computes, "
-                        "delete them in config.json, or name them in t2t.hf.load.open_directory(..., "
-                        "ignore_attributes=[...])"
+                        "delete them in config.json, or name them: t2t.load(..., ignore_attributes=[NAME]), "
+                        "t2t import --ignore-attributes NAME"
                         if unknown
                         else "",
                         f"attributes that t2t does not do: {', '.join(refused)}" if refused else "",
@@ -182,6 +197,11 @@ class Family:
     """config -> name of transformers' class. Raises InexpressibleError where there is none."""
     with_head: Callable[[Any, Any], Any]
     """(config, request of `t2t.heads`) -> the config with that head."""
+    head_from_hf: Callable[[Any, Mapping[str, Any]], Any] = lambda config, values: config
+    """(config, attributes) -> the config whose head is as the attributes say, whichever head it is."""
+    kept: Callable[[Any], frozenset[str]] = lambda config: frozenset()
+    """config -> attributes of which nothing in that config tells, such as those of other heads than its own: an export
+    has them from the files that the model comes from."""
     has_base: Callable[[Any], bool] = lambda config: config.head is not None
     """config -> whether names of tensors begin with the table's `base` in transformers' class for it."""
     zeros: Callable[[Any], Mapping[str, table.Shape]] = lambda config: {}
@@ -190,6 +210,10 @@ class Family:
     """config -> tensors that transformers' class keeps in its files besides the parameters, by name."""
     note: str | None = None
     """What a user of an exported model has to know."""
+    unread: Callable[[Any], tuple[str, ...]] = lambda config: ()
+    """config -> patterns of tensors that are written and that no class of transformers reads."""
+    refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Classes of transformers that are not read, and why, with what is possible."""
     published_ids: Mapping[str, int] | None = None
     """Special tokens in config.json where no vocabulary is given; None = those that most models of its kind share. Each
     is written with a vocabulary, too: of the role with which its name begins (`pad_index` like `pad_token_id`)."""
@@ -207,8 +231,19 @@ class Family:
     """What a tokenizer gives the model."""
 
 
-TRAINING_ONLY = frozenset({"dropout", "family", "initializer", "initializer_std", "out_initializer_std", "remat"})
+TRAINING_ONLY = frozenset({
+    "dropout", "family", "initializer", "initializer_std", "out_initializer_std", "remat", "trained_positions",
+})  # fmt: skip
 """Fields of configs that no forward pass without dropout depends on."""
+
+
+def trained_positions(value: int, *, usual: int) -> int | None:
+    """`Rotary.trained_positions` of an attribute whose value in transformers is `usual`.
+
+    >>> trained_positions(4096, usual=2048), trained_positions(2048, usual=2048)
+    (4096, None)
+    """
+    return None if value == usual else value
 
 
 def differences(ours: Any, theirs: Any, *, path: str = "") -> list[str]:

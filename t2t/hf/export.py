@@ -19,7 +19,7 @@ from flax import traverse_util
 from t2t import families
 from t2t import vocabulary as vocabularies
 from t2t.hf import card as cards
-from t2t.hf import config_map, files, frames, table, tokenizer
+from t2t.hf import config_map, files, frames, generation_settings, table, tokenizer
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -27,12 +27,6 @@ from t2t.nn.classification import ClassificationHead
 
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
-
-GENERATION = frozenset({
-    "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "do_sample", "temperature", "top_k",
-    "top_p", "length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "num_return_sequences",
-})  # fmt: skip
-"""What may be asked of generation_config.json besides special tokens."""
 
 
 def export(
@@ -43,6 +37,7 @@ def export(
     vocabulary: vocabularies.Vocabulary | None = None,
     card: cards.Card | None = None,
     generation: Mapping[str, Any] | None = None,
+    origin: Mapping[str, Any] | None = None,
     bare_prompts: bool = False,
     ends_prompts: bool = False,
     start_id: int | None = None,
@@ -58,6 +53,8 @@ def export(
         vocabulary: whose ids the model was trained with; None writes no tokenizer.
         card: what README.md says about the training.
         generation: settings of generation_config.json, such as max_new_tokens and num_beams.
+        origin: what is known from the files that the model comes from (`load.HuggingFaceCheckpoint.origin`): attributes
+          of config.json ("kept") and settings of generation_config.json ("generation"), where they mean something here.
         bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
           the start token that t2t trains with.
         ends_prompts: whether the end token follows a decoder's texts, as it does the inputs of text-to-text tasks.
@@ -70,20 +67,20 @@ def export(
         ValueError: a vocabulary that is larger than the embedding, settings that do not go together, or a directory
           that holds a run, checkpoint or model of t2t.
     """
-    if dtype not in files.DTYPES:
-        raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
+    _check(config, vocabulary, dtype)
     family, attributes = families.expressing(config)
     (architecture,) = attributes["architectures"]
-    if vocabulary is not None and vocabulary.size > config.vocab_size:
-        raise ValueError(
-            f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
-            "this is not the vocabulary the model was trained with"
-        )
     _check_padding(attributes, vocabulary)
-    config_json = _config_json(config, family, attributes, vocabulary, dtype)
+    padding = _padding(config, vocabulary, ends_prompts=ends_prompts)
+    kept = _kept(family, config, origin or {})
+    config_json = _config_json(config, family, {**attributes, **kept}, _special_ids(config, family, vocabulary), dtype)
+    if vocabulary is not None:
+        config_json["pad_token_id"] = attributes.get("pad_token_id", padding)
     if start_id is not None and isinstance(config, EncoderDecoderConfig):
         config_json["decoder_start_token_id"] = start_id
-    generation_json = _generation_json(config_json, architecture, generation)
+    published = (origin or {}).get("generation")
+    generation_json = _generation_json(config_json, family, config, vocabulary, published, asked=generation)
+    around = _around(family, vocabulary, bare_prompts=bare_prompts, ends_prompts=ends_prompts)
     tensors = [
         *_tensors(families.bindings(family, config), params),
         *_zeros(family.zeros(config)),
@@ -96,12 +93,9 @@ def export(
     written = files.write(directory, tensors, dtype=dtype, max_shard_bytes=max_shard_bytes)
     texts = {"config.json": json.dumps(config_json, indent=2, sort_keys=True) + "\n"}
     if generation_json is not None:
-        texts["generation_config.json"] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
+        texts[generation_settings.FILE] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
     if vocabulary is not None:
-        around = frames.around(family, vocabulary, start_id=None if bare_prompts else vocabulary.start_id)
-        if ends_prompts and vocabulary.eos_id is not None:
-            around["after"] = [vocabulary.eos_id]
-        written += _write_tokenizer(directory, vocabulary, family, config, around=around)
+        written += _write_tokenizer(directory, vocabulary, family, config, around=around, padding=padding)
     texts["README.md"] = cards.render(
         card or cards.Card(name=directory.resolve().name),
         architecture=architecture,
@@ -109,11 +103,26 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
-        notes=[*([family.note] if family.note else []), *_notes(config_json, vocabulary)],
+        notes=[
+            *([family.note] if family.note else []),
+            *_notes(config_json, vocabulary, family.unread(config)),
+            *_tokenizer_notes(config, vocabulary, padding),
+        ],
     )
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
     return sorted([*written, *texts])
+
+
+def _check(config: Any, vocabulary: vocabularies.Vocabulary | None, dtype: str) -> None:
+    """Refuses a type that is none, and a vocabulary of another model."""
+    if dtype not in files.DTYPES:
+        raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
+    if vocabulary is not None and vocabulary.size > config.vocab_size:
+        raise ValueError(
+            f"the vocabulary has {vocabulary.size} ids but the embedding only {config.vocab_size} rows: "
+            "this is not the vocabulary the model was trained with"
+        )
 
 
 def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> list[files.Tensor]:
@@ -156,6 +165,67 @@ def _check_padding(attributes: Mapping[str, Any], vocabulary: vocabularies.Vocab
         )
 
 
+def _padding(config: Any, vocabulary: vocabularies.Vocabulary | None, *, ends_prompts: bool) -> int | None:
+    """The id that fills rows. A class that finds the last token of a text by it needs one that ends no text."""
+    if vocabulary is None:
+        return None
+    if not isinstance(config, DecoderConfig) or not isinstance(config.head, ClassificationHead):
+        return vocabulary.pad_id
+    last = vocabulary.eos_id if ends_prompts else None
+    possible = (vocabulary.pad_id, vocabulary.eos_id, vocabulary.bos_id)
+    return next((token for token in possible if token not in (None, last)), None)
+
+
+def _kept(family: config_map.Family, config: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the files it comes from that nothing in the model says."""
+    names = config_map.KEPT | family.kept(config)
+    return {name: value for name, value in origin.get("kept", {}).items() if name in names}
+
+
+def _generation_json(
+    config_json: Mapping[str, Any],
+    family: config_map.Family,
+    config: Any,
+    vocabulary: vocabularies.Vocabulary | None,
+    published: Mapping[str, Any] | None,
+    *,
+    asked: Mapping[str, Any] | None,
+) -> dict[str, Any] | None:
+    """The content of generation_config.json, None for models that do not generate.
+
+    It has the settings that are asked for, else those of the files that the model comes from. A model of ours whose
+    texts have a token before them (BART) writes that token first.
+    """
+    (architecture,) = config_json["architectures"]
+    if not asked and not generation_settings.generates(architecture):
+        return None
+    settings = dict(asked or {})
+    if asked is None and published is not None:
+        settings = dict(published)
+    elif isinstance(config, EncoderDecoderConfig) and "bos" in family.starts and vocabulary is not None:
+        settings = {"forced_bos_token_id": vocabulary.bos_id, **settings}
+    return generation_settings.content(
+        config_json, architecture=architecture, settings=settings, version=TRANSFORMERS_VERSION
+    )
+
+
+def _around(
+    family: config_map.Family,
+    vocabulary: vocabularies.Vocabulary | None,
+    *,
+    bare_prompts: bool,
+    ends_prompts: bool,
+) -> dict[str, list[int]]:
+    """The ids around texts, which the vocabulary's own class of transformers must write as well where it has one."""
+    if vocabulary is None:
+        return {}
+    around = frames.around(family, vocabulary, start_id=None if bare_prompts else vocabulary.start_id)
+    if ends_prompts and vocabulary.eos_id is not None:
+        around["after"] = [vocabulary.eos_id]
+    tokenizer.check_frame(vocabulary, **around)
+    return around
+
+
 def _zeros(shapes: Mapping[str, table.Shape]) -> list[files.Tensor]:
     return [files.Tensor(name, shape, lambda shape=shape: np.zeros(shape)) for name, shape in shapes.items()]
 
@@ -164,16 +234,23 @@ def _constants(arrays: Mapping[str, np.ndarray]) -> list[files.Tensor]:
     return [files.Tensor(name, array.shape, lambda array=array: array) for name, array in arrays.items()]
 
 
+_ROLES = {"cls": "bos", "sep": "eos"}
+"""Special tokens that transformers names otherwise than the vocabulary."""
+
+
 def _special_ids(
     config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
 ) -> dict[str, int | None]:
     """Attributes for the special ids; without a vocabulary those of the published models."""
     published = family.published_ids or {}
     if vocabulary is None and published:
-        return dict(published)
+        fitting = {name: token if token < config.vocab_size else None for name, token in published.items()}
+        return {name: token for name, token in fitting.items() if token is not None or name.endswith("_token_id")}
     if isinstance(config, EncoderConfig):
-        named = {name: getattr(vocabulary, f"{name.partition('_')[0]}_id") for name in published}
-        named = {name: token for name, token in named.items() if token is not None}
+        roles = {name: name.partition("_")[0] for name in published}
+        named = {name: getattr(vocabulary, f"{_ROLES.get(role, role)}_id") for name, role in roles.items()}
+        # Null, not left out, where that would mean the published number; names in _index cannot be null.
+        named = {name: token for name, token in named.items() if token is not None or name.endswith("_token_id")}
         return {**named, "pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
     if vocabulary is None and isinstance(config, EncoderDecoderConfig):
         return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
@@ -203,40 +280,16 @@ def check_directory(directory: Path) -> None:
 
 
 def _config_json(
-    config: Any,
-    family: config_map.Family,
-    attributes: Mapping[str, Any],
-    vocabulary: vocabularies.Vocabulary | None,
-    dtype: str,
+    config: Any, family: config_map.Family, attributes: Mapping[str, Any], special: Mapping[str, int | None], dtype: str
 ) -> dict[str, Any]:
     return {
         "model_type": family.model_type,
         "transformers_version": TRANSFORMERS_VERSION,
         "dtype": dtype,
         "torch_dtype": dtype,
-        **_special_ids(config, family, vocabulary),
+        **special,
         **attributes,
     }
-
-
-def _generation_json(
-    config_json: Mapping[str, Any], architecture: str, generation: Mapping[str, Any] | None
-) -> dict[str, Any] | None:
-    """The content of generation_config.json, None for models that do not generate."""
-    if not architecture.endswith(("ForConditionalGeneration", "ForCausalLM", "LMHeadModel")):
-        if generation:
-            raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(generation)}")
-        return None
-    settings = dict(generation or {})
-    if unknown := sorted(set(settings) - GENERATION):
-        raise ValueError(f"generation has {', '.join(unknown)}; possible are {', '.join(sorted(GENERATION))}")
-    if settings.get("num_beams", 1) == 1 and settings.get("early_stopping"):
-        raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
-    if not settings.get("do_sample") and {"temperature", "top_k", "top_p"} & set(settings):
-        raise ValueError("generation has temperature, top_k or top_p without do_sample=True, which has no effect")
-    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
-    special = {name: config_json[name] for name in names if config_json.get(name) is not None}
-    return {"transformers_version": TRANSFORMERS_VERSION, **special, **settings}
 
 
 def _write_tokenizer(
@@ -246,15 +299,18 @@ def _write_tokenizer(
     config: Any,
     *,
     around: Mapping[str, list[int]],
+    padding: int | None,
 ) -> list[str]:
     position = config.embed.position
+    reads_left = isinstance(config, DecoderConfig) and not isinstance(config.head, ClassificationHead)
     return tokenizer.write(
         directory,
         vocabulary,
         **around,
+        padding=padding,
         input_names=family.input_names,
         max_length=None if position is None else position.max_positions,
-        padding_side=family.padding_side or ("left" if isinstance(config, DecoderConfig) else "right"),
+        padding_side=family.padding_side or ("left" if reads_left else "right"),
     )
 
 
@@ -262,9 +318,30 @@ def _mask_token(directory: Path) -> str | None:
     return json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8")).get("mask_token")
 
 
-def _notes(config_json: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> list[str]:
+def _tokenizer_notes(config: Any, vocabulary: vocabularies.Vocabulary | None, padding: int | None) -> list[str]:
+    """What a user of its tokenizer has to know."""
+    notes = []
+    if isinstance(vocabulary, vocabularies.MosesVocabulary):
+        notes.append("The tokenizer cuts words with sacremoses: `pip install sacremoses`.")
+    finds_last = isinstance(config, DecoderConfig) and getattr(config.head, "task", None) == "sequence"
+    if vocabulary is not None and finds_last and padding is None:
+        notes.append(
+            "The vocabulary has no token that can fill rows, by which transformers finds the last token of a text: "
+            "give the model one text at a time."
+        )
+    return notes
+
+
+def _notes(
+    config_json: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None, unread: Sequence[str]
+) -> list[str]:
     """What a user of the exported model has to know."""
     notes = []
+    if unread:
+        notes.append(
+            f"No class of transformers reads {', '.join(f'`{name}`' for name in unread)}, the head that the model was "
+            "pretrained with; it says so when it opens the model. t2t reads them."
+        )
     if config_json.get("num_decoder_layers", 0) > config_json.get("num_layers", 0):
         notes.append(
             "The decoder has more layers than the encoder: pass `use_cache=False` to `generate`, whose cache is made "

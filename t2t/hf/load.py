@@ -21,7 +21,7 @@ from flax import traverse_util
 
 from t2t import families, heads
 from t2t.errors import UsageError
-from t2t.hf import config_map, files, original_t5, table, tensors, tokenizer
+from t2t.hf import config_map, files, generation_settings, original_t5, table, tensors, tokenizer
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
@@ -39,6 +39,8 @@ class HuggingFaceCheckpoint:
     config: Any
     vocabulary: Path | None
     """The directory, where it holds files of a vocabulary."""
+    kept: Mapping[str, Any]
+    """Attributes of config.json that say nothing of the model, or of a head other than its own."""
     dropped: tuple[str, ...]
     """Tensors of the files that the model does not hold, by request of the caller."""
     fresh: tuple[str, ...]
@@ -52,6 +54,22 @@ class HuggingFaceCheckpoint:
     def shapes(self) -> Mapping[str, table.Shape]:
         """Shape of every parameter, by path."""
         return self._shapes
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What an export of the model is to say as these files do: attributes ("kept"), settings ("generation").
+
+        Raises:
+            UsageError: generation_config.json is not JSON.
+        """
+        origin: dict[str, Any] = {"kept": dict(self.kept)}
+        try:
+            architecture = self.family.architecture(self.config)
+        except config_map.InexpressibleError:
+            return origin
+        if generation_settings.generates(architecture):
+            origin["generation"] = generation_settings.read(self.directory, read_config(self.directory))
+        return origin
 
     def leaf(self, path: str, *, dtype: str = "float32") -> np.ndarray:
         """One parameter, read from the files or, where it is fresh, drawn."""
@@ -99,22 +117,21 @@ def open_directory(
 ) -> HuggingFaceCheckpoint:
     """Understand a Hugging Face directory; reads config.json and what the tensor files say of themselves.
 
-    Of the tensors themselves only copies of shared ones are read, to see that they are copies. Commands and `t2t.load`
-    leave out and initialise nothing by name; a directory that needs it becomes one that does not by
-
-        opened = open_directory("theirs", drop=["score.*"])
-        export.export("ours", config=opened.config, params=opened.params(), vocabulary=Vocabulary.load("theirs"))
+    Of the tensors themselves only copies of shared ones are read, to see that they are copies. `t2t.load` leaves out
+    and initialises nothing by name; `t2t import` does, and what it writes can be loaded.
 
     Args:
         directory: holds config.json and model.safetensors, or another of the files that `t2t.hf.tensors` reads.
-        head: the head the model shall have; None is the one of the files. With another head, tensors of the old one
-          (and of a decoder that the new one does without) are left out and parameters of the new one are fresh.
+        head: the head the model shall have; None is the one of the files, `heads.BARE` is none. With another head,
+          tensors of the old one (and of a decoder that the new one does without) are left out and parameters of the new
+          one are fresh.
         drop: patterns of further tensors without a place in the model, to leave out.
         fresh: patterns of parameters that the files lack, to initialise.
         ignore_attributes: attributes of config.json known to be without effect.
 
     Raises:
-        UsageError: no config.json, or one that cannot be understood; patterns and attributes that name nothing there.
+        UsageError: no config.json, or one that cannot be understood, or of a class of transformers that has a head
+          which t2t has not; patterns and attributes that name nothing there.
         FileNotFoundError: no tensors.
         ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
           a tensor, shapes that differ: each one is listed.
@@ -122,6 +139,8 @@ def open_directory(
     directory = Path(directory)
     config_json = read_config(directory)
     family = _family(directory, config_json, ignored=ignore_attributes)
+    if head is None:
+        _check_class(directory, family, config_json)
     values = family.attributes.values(config_json, ignore=ignore_attributes)
     reader = tensors.TensorReader(directory)
     names = _canonical(family.table, reader)
@@ -134,7 +153,7 @@ def open_directory(
             "with those of a published one"
         ) from error
     if head is not None:
-        config = family.with_head(config, head)
+        config = family.head_from_hf(family.with_head(config, None if isinstance(head, heads.Bare) else head), values)
     shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
@@ -144,6 +163,7 @@ def open_directory(
         family=family,
         config=config,
         vocabulary=directory if vocabulary_files.holds(directory) else None,
+        kept=_kept(family, config, config_json),
         dropped=tuple(sorted(accounts.dropped)),
         fresh=tuple(sorted(accounts.fresh)),
         _reader=reader,
@@ -194,6 +214,21 @@ def _family(directory: Path, config_json: Mapping[str, Any], *, ignored: Sequenc
         if name not in config_json:
             raise UsageError(f"{path} has no attribute {name!r} to ignore; {_closest(name, config_json)}")
     return family
+
+
+def _kept(family: config_map.Family, config: Any, config_json: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that an export of the model is to have from its files, of the types that transformers 5 wants."""
+    names = sorted(config_map.KEPT | family.kept(config))
+    kept = {name: config_json[name] for name in names if config_json.get(name) is not None}
+    numbers = {name for name in kept if float in family.attributes.kinds(name)}
+    return {name: float(value) if name in numbers else value for name, value in kept.items()}
+
+
+def _check_class(directory: Path, family: config_map.Family, config_json: Mapping[str, Any]) -> None:
+    """Refuses classes of transformers by their name, before anything is said about their tensors."""
+    for name in config_json.get("architectures") or ():
+        if isinstance(name, str) and name in family.refused:
+            raise UsageError(f"{directory / 'config.json'}: t2t does not read {name}: {family.refused[name]}")
 
 
 def _closest(pattern: str, names: Iterable[str]) -> str:
@@ -313,9 +348,8 @@ class _Accounts:
         if any(problems):
             raise ValueError(
                 f"{where} does not match its config.json. " + ". ".join(p for p in problems if p) + ". "
-                "If another head is meant, t2t.load takes it (head=...). What is to be left out or initialised all the "
-                f"same, name in Python: t2t.hf.load.open_directory({where!r}, drop=[tensors], fresh=[parameters]), and "
-                "write what that gives to a new directory by t2t.hf.export.export."
+                "If another head is meant, t2t.load takes it (head=...), and so does t2t import (--head). What is to "
+                "be left out or initialised all the same, name there: t2t import --drop TENSORS --fresh PARAMETERS."
             )
 
 

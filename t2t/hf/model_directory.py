@@ -1,7 +1,8 @@
 """A model directory of t2t's own: parameters as safetensors under their paths, written one stacked leaf at a time.
 
     config.json    {"t2t": version, "model": config, "start_id": token before a decoder's text,
-                    "ends_prompts": whether one follows, "source": where from}
+                    "ends_prompts": whether one follows, "source": where from,
+                    "origin": what an export says as the files there do}
     params/        *.safetensors, by paths such as decoder/layers_0/attention/query/kernel
     vocabulary/
 
@@ -52,11 +53,12 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         dtype: that the parameters are stored in: float32, bfloat16 or float16.
 
     Raises:
-        UsageError: the directory holds a run, a checkpoint or a Hugging Face model.
+        UsageError: the directory holds a run, a checkpoint or a Hugging Face model; the vocabulary is not understood.
     """
     check_directory(directory)
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
+    vocabulary = None if opened.vocabulary is None else _vocabulary(opened.vocabulary)
     (directory / PARAMS).mkdir(parents=True, exist_ok=True)
     leaves = [
         files.Tensor(path, shape, lambda path=path: opened.leaf(path, dtype=dtype))
@@ -69,8 +71,19 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         "start_id": load.start_id(opened.directory, opened.config),
         "ends_prompts": load.ends_prompts(opened.directory, opened.config),
         "source": str(opened.directory),
+        "origin": opened.origin,
     }
-    if opened.vocabulary is not None:
-        Vocabulary.load(opened.vocabulary).save(directory / "vocabulary")
+    if vocabulary is not None:
+        vocabulary.save(directory / "vocabulary")
     (directory / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return ["config.json", *(f"{PARAMS}/{name}" for name in written)]
+
+
+def _vocabulary(path: Path) -> Vocabulary:
+    try:
+        return Vocabulary.load(path)
+    except (ValueError, OSError) as error:
+        raise UsageError(
+            f"the vocabulary is not understood: {error}. Name files of the same one (t2t import --vocabulary PATH), or "
+            "import the model without it (--without-vocabulary)"
+        ) from error

@@ -1,7 +1,8 @@
 """The tokenizer files of an exported model: tokenizer.json, what transformers reads beside it, the vocabulary's own.
 
 tokenizer.json is the truth. tokenizer_config.json names the class that reads it and no other, since the families' own
-classes rebuild their tokenizer from the vocabulary alone in transformers 5 and give other ids.
+classes rebuild their tokenizer from the vocabulary alone in transformers 5 and give other ids. No tokenizer.json cuts
+words as the Moses toolkit does: XLM's own class reads such a vocabulary, with sacremoses.
 
 Differs: "</s>", "<pad>" and "<unk>" written in a text are these tokens in transformers and ordinary text in t2t.
 """
@@ -15,7 +16,7 @@ import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
-from t2t.vocabulary import published, sentencepiece_model
+from t2t.vocabulary import moses_bpe, published, sentencepiece_model
 
 
 def write(
@@ -28,6 +29,7 @@ def write(
     last: Sequence[int] = (),
     input_names: Sequence[str],
     max_length: int | None = None,
+    padding: int | None = None,
     padding_side: str = "right",
 ) -> list[str]:
     """Write all tokenizer files of an exported model; returns their names.
@@ -41,10 +43,22 @@ def write(
         last: ids that come after those of the last text alone.
         input_names: what the tokenizer gives the model (transformers' `model_input_names`).
         max_length: most tokens the model takes; None where any number is possible.
+        padding: the special token that fills rows; None = that of the vocabulary, if it has one.
         padding_side: "right", or "left" for models that generate from the end of the text.
     """
     pieces = vocabulary.pieces()
+    settings = {
+        "model_input_names": list(input_names),
+        "padding_side": padding_side,
+        "truncation_side": "right",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": max_length if max_length is not None else int(1e30),
+    }
+    if isinstance(vocabulary, vocabularies.MosesVocabulary):
+        check_frame(vocabulary, before=before, after=after, between=between, last=last)
+        return _write(directory, _files_of_class(vocabulary, settings))
     special = {role: getattr(vocabulary, f"{role}_id") for role in ("pad", "bos", "eos", "unk", "mask")}
+    special["pad"] = special["pad"] if padding is None else padding
     definition = tokenizer_json(vocabulary, before=before, after=after, between=between, last=last)
     names = {token["id"]: token["content"] for token in definition["added_tokens"]}
     tokens = {f"{role}_token": names.get(i, pieces[i]) for role, i in special.items() if i is not None}
@@ -55,11 +69,7 @@ def write(
     additional = {"additional_special_tokens": [names[i] for i in vocabulary.sentinels]} if vocabulary.sentinels else {}
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_input_names": list(input_names),
-        "padding_side": padding_side,
-        "truncation_side": "right",
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": max_length if max_length is not None else int(1e30),
+        **settings,
         **_as_read(definition),
         **tokens,
         **additional,
@@ -71,9 +81,56 @@ def write(
         "special_tokens_map.json": _text({**tokens, **additional}),
         **_own_files(vocabulary, definition),
     }
+    return _write(directory, written)
+
+
+def _write(directory: Path, written: dict[str, bytes | str]) -> list[str]:
     for name, content in written.items():
         (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return list(written)
+
+
+def check_frame(vocabulary: vocabularies.Vocabulary, **around: Sequence[int]) -> None:
+    """Refuses a vocabulary whose own class of transformers writes other ids around a text than the model was given.
+
+    Args:
+        vocabulary: any.
+        around: what `write` takes: before, after, between, last.
+
+    Raises:
+        ValueError: the class writes other ids.
+    """
+    if not isinstance(vocabulary, vocabularies.MosesVocabulary):
+        return
+    written = {"before": [vocabulary.bos_id], "after": [vocabulary.eos_id], "between": [], "last": []}
+    given = {place: list(around.get(place, ())) for place in written}
+    if given != written:
+        raise ValueError(
+            f"transformers reads this vocabulary by its class {moses_bpe.CLASS}, which writes the ids {written} around "
+            f"a text; this model was trained with {given}. Export it without the vocabulary "
+            "(dataclasses.replace(model, vocabulary=None))"
+        )
+
+
+def _files_of_class(vocabulary: vocabularies.MosesVocabulary, settings: dict[str, Any]) -> dict[str, bytes | str]:
+    """The files of a vocabulary that no tokenizer.json can hold, since its class cuts words by a program of its own."""
+    pieces = vocabulary.pieces()
+    ids = {
+        "bos_token": vocabulary.bos_id,
+        "sep_token": vocabulary.eos_id,
+        "cls_token": vocabulary.eos_id,
+        **{f"{role}_token": getattr(vocabulary, f"{role}_id") for role in ("pad", "unk", "mask")},
+    }
+    tokens: dict[str, Any] = {name: pieces[token] for name, token in ids.items() if token is not None}
+    others = sorted(set(vocabulary.special_ids) - {ids[name] for name in ids if name != "mask_token"})
+    tokens["additional_special_tokens"] = [pieces[token] for token in others]
+    lowercase = {"do_lowercase_and_remove_accent": vocabulary.lowercase}
+    return {
+        "tokenizer_config.json": _text({"tokenizer_class": moses_bpe.CLASS, **settings, **lowercase, **tokens}),
+        "special_tokens_map.json": _text(tokens),
+        vocabulary.VOCAB_FILE: vocabulary.vocab,
+        vocabulary.MERGES_FILE: vocabulary.merges,
+    }
 
 
 def first_token(directory: Path) -> int | None:

@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from t2t import types
+from t2t.nn import memory as memories
 from t2t.nn import stack
 from t2t.nn.cache import Cache
 from t2t.nn.heads import VocabularyHead
@@ -30,7 +31,8 @@ class Output:
     Attributes:
         logits: float32 [B, T, V] of a head that scores the vocabulary, by `apply` alone; of heads that score labels, by
             `hidden` too: [B, num_labels], [B, T, num_labels], [B, choices] or [B, T] (see `nn/classification.py`).
-        last_hidden: [B, T, D] of the decoder, or of the encoder where there is no decoder, after the final norm.
+        last_hidden: [B, T, D] of the decoder, or of the encoder where there is no decoder, after the final norm; what a
+            mask decoder makes, where the head of an encoder has one.
         hidden_states: num_layers + 1 arrays [B, T, D] of the same stack: the embeddings, then each block's output, the
             last after the final norm.
         attentions: Attention weights [B, N, T, S] of every block of the same stack.
@@ -184,6 +186,19 @@ class Network:
         if not isinstance(self.config.head, VocabularyHead):
             return output
         return dataclasses.replace(output, logits=self.logits(params, output.last_hidden))
+
+    def empty_memory(self, batch_size: int) -> Memory | None:
+        """What `hidden` reads and leaves as `memory`, before the first segment; None for models without."""
+        length = getattr(self.config, "memory_length", 0)
+        if not length:
+            return None
+        return memories.empty(
+            num_layers=self.config.stack.num_layers,
+            batch_size=batch_size,
+            length=length,
+            d_model=self.config.d_model,
+            dtype=self.dtype,
+        )
 
     def unstack(self, params: Params) -> Params:
         """The parameters with every stacked `layers_j` as a tuple of per-layer trees, for `prefill` and `extend`."""

@@ -10,6 +10,7 @@ from t2t.functional import positions
 from t2t.models.base import Output
 from t2t.nn.classification import ClassificationHeadModule
 from t2t.nn.embed import EmbedConfig
+from t2t.nn.mask_decoder import MaskDecoderConfig
 from t2t.nn.stack import StackConfig, StackOutput
 
 
@@ -46,8 +47,8 @@ def read_side(batch: dict[str, Array], side: str, *, only_side: bool) -> Side:
     )
 
 
-def absolute_positions(side: Side, embed: EmbedConfig) -> Array | None:
-    """Positions for the embedding table, where there is one: given, or counted from 0 within each segment."""
+def absolute_positions(side: Side, embed: EmbedConfig | MaskDecoderConfig) -> Array | None:
+    """Positions for a table of them, where there is one: given, or counted from 0 within each segment."""
     if embed.position is None:
         return None
     if side.positions is not None:
@@ -58,7 +59,7 @@ def absolute_positions(side: Side, embed: EmbedConfig) -> Array | None:
     return jnp.arange(side.length, dtype=jnp.int32)[None]
 
 
-def check_length(length: int, embed: EmbedConfig) -> None:
+def check_length(length: int, embed: EmbedConfig | MaskDecoderConfig) -> None:
     """Refuses more positions than the table of positions has."""
     if embed.position is not None and length > embed.position.max_positions:
         raise ValueError(

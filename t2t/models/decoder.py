@@ -13,7 +13,7 @@ from t2t.functional import masks
 from t2t.models import common, decoding
 from t2t.models.base import Output
 from t2t.nn.cache import Cache
-from t2t.nn.classification import ClassificationHead
+from t2t.nn.classification import ClassificationHead, flatten_choices
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import LanguageModelHead
 from t2t.nn.positions.context import PositionContext
@@ -47,7 +47,8 @@ class DecoderConfig:
 
     def example(self) -> types.Batch:
         """A smallest batch, for shapes."""
-        tokens = jnp.zeros((1, 1), jnp.int32)
+        has_choices = isinstance(self.head, ClassificationHead) and self.head.task == "choice"
+        tokens = jnp.zeros((1, 1, 1) if has_choices else (1, 1), jnp.int32)
         return {"decoder_input_tokens": tokens, "decoder_causal_attention": tokens}
 
     def make(
@@ -94,7 +95,8 @@ class Decoder(nn.Module):
         hidden_states: bool = False,
         attentions: bool = False,
     ) -> Output:
-        """Everything but scores of the vocabulary."""
+        """Everything but scores of the vocabulary. Texts with an axis of choices [B, C, T] are read as B * C rows."""
+        batch, choices = flatten_choices(batch)
         side = common.read_side(batch, "decoder", only_side=True)
         x = self.embed(
             side.tokens,
@@ -116,7 +118,9 @@ class Decoder(nn.Module):
             attentions=attentions,
         )
         output = Output(**common.stack_results(result))
-        return common.with_label_scores(output, self.head, side.segment_ids, choices=None, deterministic=deterministic)
+        return common.with_label_scores(
+            output, self.head, side.segment_ids, choices=choices, deterministic=deterministic
+        )
 
     def _prefix(self, batch: types.Batch) -> Array | None:
         """The marks of the fully visible prefix, where this is a prefix language model."""

@@ -12,7 +12,7 @@ from t2t import types
 from t2t.functional import masks
 from t2t.models import common
 from t2t.models.base import Output
-from t2t.nn import projection
+from t2t.nn import mask_decoder, projection
 from t2t.nn.classification import ClassificationHead, flatten_choices
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import Head, MaskedLanguageModelHead, VocabularyHead
@@ -44,6 +44,8 @@ class EncoderConfig:
                 f"EncoderConfig.pooler = False: must be True where the head has {reason}, which reads the pooled first"
                 " token. Set pooler=True, or change the head."
             )
+        if self.has_mask_decoder:
+            mask_decoder.check_stack(self.stack)
 
     @property
     def vocab_size(self) -> int:
@@ -63,6 +65,11 @@ class EncoderConfig:
     def has_next_sentence(self) -> bool:
         """Whether there is a next-sentence classifier."""
         return isinstance(self.head, MaskedLanguageModelHead) and self.head.next_sentence
+
+    @property
+    def has_mask_decoder(self) -> bool:
+        """Whether the head's input is made by a mask decoder."""
+        return isinstance(self.head, MaskedLanguageModelHead) and self.head.mask_decoder is not None
 
     def example(self) -> types.Batch:
         """A smallest batch, for shapes."""
@@ -134,15 +141,20 @@ class Encoder(nn.Module):
             languages=side.languages,
             deterministic=deterministic,
         )
+        mask = masks.encoder_mask(side.segment_ids)
         result = self.encoder(
             x,
-            masks.encoder_mask(side.segment_ids),
+            mask,
             PositionContext(length=side.length, key_length=side.length),
             deterministic=deterministic,
-            hidden_states=hidden_states,
+            hidden_states=hidden_states or self.config.has_mask_decoder,
             attentions=attentions,
         )
         output = Output(**common.stack_results(result))
+        if self.config.has_mask_decoder:
+            decoded = self._decode_masked(result.hidden_states[-2], side, mask, deterministic=deterministic)
+            states = output.hidden_states if hidden_states else None
+            output = dataclasses.replace(output, last_hidden=decoded, hidden_states=states)
         if self.config.pooler:
             pooled = self._pool(result.last_hidden)
             next_sentence = None
@@ -151,6 +163,19 @@ class Encoder(nn.Module):
             output = dataclasses.replace(output, pooled=pooled, next_sentence_logits=next_sentence)
         return common.with_label_scores(
             output, self.head, side.segment_ids, choices=choices, deterministic=deterministic
+        )
+
+    def _decode_masked(
+        self, states: Array, side: common.Side, mask: Array | None, *, deterministic: bool
+    ) -> Float[Array, "B T D"]:
+        """What masked words are predicted from, made of the states before the last block."""
+        return self.head.mask_decoder(
+            states,
+            positions=common.absolute_positions(side, self.config.head.mask_decoder),
+            mask=mask,
+            stack=self.encoder.config,
+            params=self.encoder.variables["params"],
+            deterministic=deterministic,
         )
 
     def _pool(self, hidden: Float[Array, "B T D"]) -> Float[Array, "B D"]:

@@ -45,6 +45,9 @@ class TwoStreamEncoderConfig(EncoderConfig):
     before the end of this one."""
     max_distance: int | None = None
     """Positions farther apart look as if they were so many apart; None = every distance has its own embedding."""
+    bidirectional: bool = False
+    """Whether rows may hold reversed texts, which `encoder_reversed` [B] in the batch says (1): their distances change
+    signs, so that what comes later in the text is read as such, and a memory holds what follows in it."""
 
     def __post_init__(self):
         """Refuses parts that do not fit together."""
@@ -53,6 +56,8 @@ class TwoStreamEncoderConfig(EncoderConfig):
         checks.check(
             not self.pooler, self, "pooler", allowed="False", repair="Give a ClassificationHead its own layer."
         )
+        allowed, repair = "without a mask decoder", "Set mask_decoder=None."
+        checks.check(not self.has_mask_decoder, self, "head", allowed=allowed, repair=repair)
         if self.memory_reuse is not None:
             checks.check_positive(self, "memory_reuse")
 
@@ -79,7 +84,7 @@ class TwoStreamEncoder(Encoder):
         super().setup()
         config, embed = self.config, self.config.embed
         initializer = projection.make_initializer(embed.initializer, embed.initializer_std)
-        partitioned = nn.with_logical_partitioning(initializer, (None, None, "embed"))
+        partitioned = nn.with_logical_partitioning(initializer, ("types", "positions", "embed"))
         self.query_state = self.param("query_state", partitioned, (1, 1, config.d_model), self.param_dtype)
         self.distances = DistanceEmbeddings(config.d_model, config.max_distance, embed.dropout, dtype=self.dtype)
         self.query_dropout = Dropout(embed.dropout)
@@ -98,11 +103,12 @@ class TwoStreamEncoder(Encoder):
         batch, choices = flatten_choices({name: v for name, v in batch.items() if name != "permutation_mask"})
         side = common.read_side(batch, "encoder", only_side=True)
         rows = None if forbidden is None else batch.get("encoder_predict_positions")
+        is_reversed = self._is_reversed(batch)
         x = self.embed(side.tokens, deterministic=deterministic)
         if rows is not None:
             queries = jnp.broadcast_to(self.query_state.astype(x.dtype), (*rows.shape, x.shape[2]))
             x = jnp.concatenate([x, self.query_dropout(queries, deterministic=deterministic)], axis=1)
-        mask, context = self._mask(side, forbidden, rows, memory, deterministic=deterministic)
+        mask, context = self._mask(side, forbidden, rows, memory, is_reversed, deterministic=deterministic)
         result = self.encoder(
             x,
             mask,
@@ -117,12 +123,22 @@ class TwoStreamEncoder(Encoder):
             output, self.head, side.segment_ids, choices=choices, deterministic=deterministic
         )
 
+    def _is_reversed(self, batch: types.Batch) -> Array | None:
+        given = batch.get("encoder_reversed")
+        if given is not None and not self.config.bidirectional:
+            raise ValueError(
+                "the batch has encoder_reversed, which this model does not read: set "
+                "TwoStreamEncoderConfig.bidirectional=True"
+            )
+        return None if given is None else given != 0
+
     def _mask(
         self,
         side: common.Side,
         forbidden: Array | None,
         rows: Int[Array, "B K"] | None,
         memory: Memory | None,
+        is_reversed: Array | None,
         *,
         deterministic: bool,
     ) -> tuple[Array | None, PositionContext]:
@@ -143,6 +159,7 @@ class TwoStreamEncoder(Encoder):
             rows=rows,
             is_other=_type_differs(side.types, rows, past_length=past_length),
             may_read=may_read,
+            is_reversed=is_reversed,
         )
         context = PositionContext(
             length=num_readers,

@@ -14,14 +14,14 @@ from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
 from t2t.nn.norm import Norm
 
-Task = Literal["sequence", "tokens", "span", "choice", "replaced"]
-TASKS: tuple[Task, ...] = ("sequence", "tokens", "span", "choice", "replaced")
+Task = Literal["sequence", "tokens", "span", "choice", "replaced", "next"]
+TASKS: tuple[Task, ...] = ("sequence", "tokens", "span", "choice", "replaced", "next")
 Pooling = Literal["first", "last", "mean", "pooler"]
 Problem = Literal["regression", "single_label_classification", "multi_label_classification"]
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 POOLINGS: tuple[Pooling, ...] = ("first", "last", "mean", "pooler")
-HeadActivation = Activation | Literal["tanh"]
-HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": jnp.tanh}
+HeadActivation = Activation | Literal["tanh", "identity"]
+HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": jnp.tanh, "identity": lambda x: x}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,12 @@ class ClassificationHead:
     | `span`     | every state            | `start_logits` and `end_logits` [B, T]                            |
     | `choice`   | one state of each text | `logits` [B, C], for batches whose texts have a second axis of C   |
     | `replaced` | every state            | `logits` [B, T]: above 0 where a token is held to be replaced     |
+    | `next`     | one state of each pair | `next_sentence_logits` [B, 2]: the second text follows, or not    |
     """
 
     task: Task
     num_labels: int
-    """Outputs of the classifier: span 2, choice and replaced 1."""
+    """Outputs of the classifier: span and next 2, choice and replaced 1."""
     labels: tuple[str, ...] = ()
     """Names of the labels in the order of their ids; none or `num_labels` of them."""
     problem_type: Problem | None = None
@@ -53,6 +54,8 @@ class ClassificationHead:
     """Of the sum that is read instead of each token's state: with the state of its text's first token (DeBERTa-v3)."""
     activation: HeadActivation | None = None
     """Of a dense layer before the classifier; None = no such layer."""
+    dense_dim: int | None = None
+    """Outputs of that layer; None = d_model."""
     dense_bias: bool = True
     norm: Norm | None = None
     """After the activation."""
@@ -76,7 +79,11 @@ class ClassificationHead:
         checks.check_positive(self, "num_labels")
         if self.activation is not None:
             checks.check_choice(self, "activation", tuple(HEAD_ACTIVATIONS))
-        fixed = {"span": 2, "choice": 1, "replaced": 1}.get(self.task, self.num_labels)
+        if self.dense_dim is not None:
+            checks.check_positive(self, "dense_dim")
+            allowed, repair = "None where there is no dense layer", "Set dense_dim=None, or an activation."
+            checks.check(self.activation is not None, self, "dense_dim", allowed=allowed, repair=repair)
+        fixed = {"span": 2, "choice": 1, "replaced": 1, "next": 2}.get(self.task, self.num_labels)
         allowed, repair = f"{fixed} for task={self.task!r}", f"Set num_labels={fixed}."
         checks.check(self.num_labels == fixed, self, "num_labels", allowed=allowed, repair=repair)
         allowed = f"no names, or one for each of the num_labels = {self.num_labels}"
@@ -93,7 +100,12 @@ class ClassificationHead:
     @property
     def reads_pooled(self) -> bool:
         """Whether the model needs a pooler for it."""
-        return self.task in ("sequence", "choice") and self.pooling == "pooler"
+        return self.reads_one and self.pooling == "pooler"
+
+    @property
+    def reads_one(self) -> bool:
+        """Whether one state of each text is scored."""
+        return self.task in ("sequence", "choice", "next")
 
     def make(
         self,
@@ -129,7 +141,7 @@ class ClassificationHeadModule(nn.Module):
         """Returns float32 scores by their names in `Output`."""
         config = self.config
         x = hidden
-        if config.task in ("sequence", "choice"):
+        if config.reads_one:
             x = pooled if config.reads_pooled else pool(hidden, pooling=config.pooling, segment_ids=segment_ids)
         if config.first_norm is not None:
             norm = config.first_norm.make(dtype=self.dtype, param_dtype=self.param_dtype, name="first_norm")
@@ -137,21 +149,24 @@ class ClassificationHeadModule(nn.Module):
         scores = self._classify(x, deterministic=deterministic)
         if config.task == "span":
             return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
+        if config.task == "next":
+            return {"next_sentence_logits": scores}
         return {"logits": scores[..., 0] if config.task in ("choice", "replaced") else scores}
 
     def _classify(self, x: Float[Array, "*axes D"], *, deterministic: bool) -> Float[Array, "*axes C"]:
         config = self.config
-        drop = Dropout(config.dropout)
+        drop, width = Dropout(config.dropout), self.d_model
         if config.activation is not None:
+            width = self.d_model if config.dense_dim is None else config.dense_dim
             x = drop(x, deterministic=deterministic) if config.drops_input else x
-            kernel, bias = self._dense((self.d_model, self.d_model), ("embed", "mlp"), config.dense_bias, name="dense")
+            kernel, bias = self._dense((self.d_model, width), ("embed", "mlp"), config.dense_bias, name="dense")
             x = projection.add_bias(jnp.einsum("...D,DE->...E", x, kernel), bias)
             x = HEAD_ACTIVATIONS[config.activation](x)
         if config.norm is not None:
             x = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype, name="norm")(x)
         x = drop(x, deterministic=deterministic)
-        shape = (self.d_model, config.num_labels)
-        name = "span" if config.task == "span" else "classifier"
+        shape = (width, config.num_labels)
+        name = {"span": "span", "next": "next_sentence"}.get(config.task, "classifier")
         kernel, bias = self._dense(shape, ("embed", "types"), config.use_bias, name=name)
         wide = precision.at_least_float32(x.dtype)
         scores = jnp.einsum("...D,DC->...C", x, kernel, preferred_element_type=wide)

@@ -128,7 +128,7 @@ class Embed(nn.Module):
         """Returns the embedded tokens.
 
         Token ids outside the table give NaN, so that a wrong vocabulary shows at once. `positions` are read where the
-        config has a table of them; `types` absent means all of type 0, `languages` absent that no embedding of a
+        config has a table of them; `types` absent means all of type 0, `languages` absent or -1 that no embedding of a
         language is added; `table` is the token table where it is borrowed.
         """
         table = table if self.borrows_table else self.embedding
@@ -138,7 +138,8 @@ class Embed(nn.Module):
             types = jnp.zeros_like(tokens) if types is None else types
             x_BTE = x_BTE + jnp.take(self.types, types, axis=0, mode="clip").astype(self.dtype)
         if self.config.num_languages and languages is not None:
-            x_BTE = x_BTE + jnp.take(self.languages, languages, axis=0, mode="fill").astype(self.dtype)
+            of_languages_BTE = jnp.take(self.languages, languages, axis=0, mode="fill").astype(self.dtype)
+            x_BTE = x_BTE + jnp.where(languages[..., None] < 0, 0, of_languages_BTE)
         if self.config.position is not None:
             # Clipped, not filled: positions at padding may lie beyond the table and must stay finite.
             rows = positions + self.config.position.offset

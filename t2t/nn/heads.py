@@ -18,6 +18,7 @@ from t2t.nn.adaptive import AdaptiveSoftmaxHead
 from t2t.nn.classification import ClassificationHead
 from t2t.nn.dropout import Dropout
 from t2t.nn.feed_forward import ACTIVATIONS, Activation
+from t2t.nn.mask_decoder import MaskDecoderConfig
 from t2t.nn.norm import Norm
 
 
@@ -67,6 +68,8 @@ class MaskedLanguageModelHead:
     transform_bias: bool = True
     """Of the dense layer (ModernBERT: False)."""
     next_sentence: bool = False
+    mask_decoder: MaskDecoderConfig | None = None
+    """Makes the states that words are predicted from, in place of the last block (DeBERTa)."""
     dropout: float = 0.0
     """Fraction in [0, 1) of the next-sentence classifier's input dropped (ALBERT)."""
     initializer_std: float = 0.02
@@ -114,7 +117,7 @@ class LanguageModelHeadModule(nn.Module):
 
 
 class MaskedLanguageModelHeadModule(nn.Module):
-    """Owns the transform, its norm, the output bias, and the next-sentence classifier."""
+    """Owns the transform, its norm, the output bias, the next-sentence classifier, and the mask decoder."""
 
     config: MaskedLanguageModelHead
     vocab_size: int
@@ -134,6 +137,8 @@ class MaskedLanguageModelHeadModule(nn.Module):
         if config.next_sentence:
             self.next_sentence = self._dense((self.d_model, 2), ("embed", "types"), use_bias=True)
             self.dropout = Dropout(config.dropout)
+        if config.mask_decoder is not None:
+            self.mask_decoder = config.mask_decoder.make(self.d_model, dtype=self.dtype, param_dtype=self.param_dtype)
 
     def _dense(self, shape: tuple[int, int], axes: tuple[str, str], *, use_bias: bool) -> projection.Projection:
         return projection.Projection(

@@ -31,6 +31,7 @@ class Distances:
         rows: int [B, K], positions of K further readers behind the T, which are not read themselves; None = no such.
         is_other: Boolean [B, T + K, S], whether the sentence types of reader and read differ; None = no types.
         may_read: Boolean [B, K], whether a further reader has anything to read; None = no such readers.
+        is_reversed: Boolean [B], rows whose distances have the other sign; None = no such rows.
 
     Leaves carry no checked annotations, because JAX rebuilds this class around tracers, shapes and axis names.
     """
@@ -39,6 +40,7 @@ class Distances:
     rows: Any = None
     is_other: Any = None
     may_read: Any = None
+    is_reversed: Any = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,10 +145,18 @@ class RelativeAttention(Attention):
     def _distance_scores(self, query_BTNH: Array, relative: Distances) -> Array:
         """Scores [B, N, T, S] that do not depend on the content of what is read."""
         wide = precision.at_least_float32(query_BTNH.dtype)
-        position_NWH = jnp.einsum("WD,DNH->NWH", relative.embeddings, self.position()[0])
+        kernel_DNH = self.position()[0]
+        position_NWH = jnp.einsum("WD,DNH->NWH", relative.embeddings, kernel_DNH)
         query_BNTH = self._heads(query_BTNH, self.position_bias)
         # Widened before and not by the product, which XLA's CPU backend refuses in bfloat16 for the layouts it chooses.
-        products_BNTW = jnp.einsum("BNTH,NWH->BNTW", query_BNTH.astype(wide), position_NWH.astype(wide))
+        query_BNTH, position_NWH = query_BNTH.astype(wide), position_NWH.astype(wide)
+        if relative.is_reversed is None:
+            products_BNTW = jnp.einsum("BNTH,NWH->BNTW", query_BNTH, position_NWH)
+        else:
+            mirrored_NWH = jnp.einsum("WD,DNH->NWH", distances.mirror(relative.embeddings), kernel_DNH).astype(wide)
+            is_reversed = relative.is_reversed[:, None, None, None]
+            position_BNWH = jnp.where(is_reversed, mirrored_NWH[None], position_NWH[None])
+            products_BNTW = jnp.einsum("BNTH,BNWH->BNTW", query_BNTH, position_BNWH)
         scores_BNTS = _moved(products_BNTW, relative.rows)
         if self.config.reads_types and relative.is_other is not None:
             query_BNTH = self._heads(query_BTNH, self.type_bias)

@@ -60,3 +60,16 @@ class Objective(Protocol):
             carry: from the batch before.
         """
         ...
+
+
+@runtime_checkable
+class Recurrent(Protocol):
+    """What an objective offers besides, that takes something from one batch to the next."""
+
+    def initial_carry(self, models: Mapping[str, Any], *, rows: int, micro_batches: int) -> Carry:
+        """The carry before the first batch, for so many rows of the global batch; () where these models need none."""
+        ...
+
+    def carry_axes(self, carry: Carry) -> Any:
+        """The logical axes of every array of a carry, as tuples in its structure."""
+        ...

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from t2t.functional import losses
+from t2t.objectives import segments
 from t2t.objectives.base import Carry, Metrics, Scalar, Term
 from t2t.types import Batch
 
@@ -25,6 +26,9 @@ class LanguageModeling:
 
     Terms: `cross_entropy`, and `z_loss` (the square of log Z) if its coefficient is not 0. Metrics: `accuracy`, the
     share of targets with the greatest logit.
+
+    A model that remembers (Transformer-XL) goes on, in each row, where this row ended in the batch before: it reads the
+    memory of that segment, and its last token in place of the one that starts a text.
 
     Reference: z-loss and the smoothing constant as in `t5x/losses.py`.
     Differs: T5X minimises the sum over tokens; the step here divides by the sum of weights of the global batch.
@@ -46,16 +50,31 @@ class LanguageModeling:
         """The sum of the loss weights, for each term."""
         return term_weights(batch["decoder_loss_weights"], self.z_loss)
 
+    def initial_carry(self, models: Mapping[str, Any], *, rows: int, micro_batches: int) -> Carry:
+        """The memory and the last token of every row, for a model that remembers."""
+        return segments.initial(models["model"], rows=rows, micro_batches=micro_batches, with_tokens=True)
+
+    def carry_axes(self, carry: Carry) -> Any:
+        """Of memory and tokens."""
+        return segments.axes(carry)
+
     def loss(
         self, models: Mapping[str, Any], params: Mapping[str, Any], batch: Batch, *, key: Array | None, carry: Carry
     ) -> tuple[dict[str, Term], Metrics, Carry]:
-        """Terms and metrics over the target tokens; the carry passes through."""
+        """Terms and metrics over the target tokens, and what the next segment of every row reads of this one."""
         network, theta = models["model"], params["model"]
-        hidden = network.hidden(theta, batch, key=key).last_hidden
+        targets, before = jnp.asarray(batch["decoder_target_tokens"]), segments.now(carry)
+        if before:
+            place = {"token": before.pop("token"), "segment_ids": jnp.asarray(batch["decoder_segment_ids"])}
+            inputs = segments.continue_inputs(jnp.asarray(batch["decoder_input_tokens"]), **place)
+            batch = {**batch, "decoder_input_tokens": inputs}
+        output = network.hidden(theta, batch, key=key, **before)
+        if before:
+            carry = segments.then(carry, memory=output.memory, token=segments.last_tokens(targets, **place))
         sums = losses.chunked_cross_entropy(
-            hidden,
+            output.last_hidden,
             logits=lambda x: network.logits(theta, x),
-            targets=jnp.asarray(batch["decoder_target_tokens"]),
+            targets=targets,
             weights=jnp.asarray(batch["decoder_loss_weights"]),
             label_smoothing=self.label_smoothing,
             chunk=self.logits_chunk,

@@ -58,12 +58,17 @@ class MaskedLanguageModeling:
         """Terms and metrics over the predicted positions; the carry passes through."""
         network, theta = models["model"], params["model"]
         hidden = network.hidden(theta, batch, key=key).last_hidden
+        sums = self.sums(network, theta, hidden, batch)
+        return terms(sums, self.z_loss), metrics(sums), carry
+
+    def sums(self, network: Any, theta: Any, hidden: Float[Array, "B T D"], batch: Batch) -> losses.LossSums:
+        """Sums over the predicted positions, from the hidden states of all."""
         if "encoder_predict_positions" in batch:
             hidden = gather_positions(hidden, positions=jnp.asarray(batch["encoder_predict_positions"]))
             targets, weights = batch["encoder_predict_targets"], batch["encoder_predict_weights"]
         else:
             targets, weights = batch["encoder_target_tokens"], batch["encoder_loss_weights"]
-        sums = losses.chunked_cross_entropy(
+        return losses.chunked_cross_entropy(
             hidden,
             logits=lambda x: network.logits(theta, x),
             targets=jnp.asarray(targets),
@@ -71,7 +76,6 @@ class MaskedLanguageModeling:
             label_smoothing=self.label_smoothing,
             chunk=self.logits_chunk,
         )
-        return terms(sums, self.z_loss), metrics(sums), carry
 
 
 def gather_positions(hidden: Float[Array, "B T D"], *, positions: Int[Array, "B K"]) -> Float[Array, "B K D"]:

@@ -13,7 +13,7 @@ from t2t.data import pipeline, prefetch
 from t2t.data.corpora import MissingFileError
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
-from t2t.train import checkpoint, initialize, processes
+from t2t.train import build, checkpoint, initialize, processes
 from t2t.train.build import Pieces
 from t2t.train.interval import NonFiniteError
 from t2t.train.new_vocabulary import train_vocabulary
@@ -190,6 +190,7 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
         ValueError: they cannot be read.
     """
     experiment, cache = pieces.experiment, cache_directory()
+    reads_on = build.reads_on(experiment)
     report.phase("reading data")
     stream = pipeline.load_stream(
         learned,
@@ -197,6 +198,7 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
         converter=pieces.converter,
         seed=experiment.seed,
         cache_dir=cache,
+        contiguous=experiment.data.batch_size if reads_on else None,
         progress=lambda task, count: report.phase(f"reading {task}: {count:,} examples"),
     )
     counts = ", ".join(f"{task.name} {len(task):,}" for task in stream.tasks)
@@ -204,7 +206,7 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
     lanes = pipeline.TrainPipeline(
         stream,
         rows=experiment.data.batch_size,
-        packing=experiment.data.packing,
+        packing=experiment.data.packing and not reads_on,
         host=(jax.process_index(), jax.process_count()),
     )
     if position is not None:

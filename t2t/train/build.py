@@ -12,14 +12,17 @@ from jax.sharding import Mesh
 
 from t2t import sharding
 from t2t.config import Experiment
-from t2t.data import features
+from t2t.data import features, permutation_features
 from t2t.errors import UsageError
 from t2t.hf import frames
 from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.models.two_stream import TwoStreamEncoderConfig
 from t2t.objectives import base
+from t2t.objectives.permutation import PermutationLanguageModeling
+from t2t.objectives.sentence_pairs import SentencePairModeling
 from t2t.train import state as state_lib
 from t2t.vocabulary import Vocabulary
 
@@ -61,8 +64,9 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         shapes = {role: network.shapes() for role, network in models.items()}
         axes = {role: network.logical_axes() for role, network in models.items()}
         optimizer = experiment.optimizer.make(shapes, axes, steps=experiment.train.steps)
-        abstract = jax.eval_shape(lambda params: state_lib.init_state(params, optimizer), shapes)
-        shardings = state_lib.state_shardings(abstract, axes, mesh)
+        carry = jax.eval_shape(lambda: initial_carry(experiment, models))
+        abstract = jax.eval_shape(lambda p, c: state_lib.init_state(p, optimizer, carry=c), shapes, carry)
+        shardings = state_lib.state_shardings(abstract, axes, mesh, carry_axes=_carry_axes(experiment, carry))
         converter = make_converter(experiment, vocabulary)
         check_positions(experiment, converter)
         check_objective(experiment, converter)
@@ -77,6 +81,29 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         converter=converter,
         state=jax.tree.map(_with_sharding, abstract, shardings),
     )
+
+
+def initial_carry(experiment: Experiment, models: Mapping[str, Network]) -> base.Carry:
+    """What the objective takes from one batch to the next, before the first."""
+    if not isinstance(experiment.objective, base.Recurrent) or _reads_pairs(experiment):
+        return ()
+    rows, micro_batches = experiment.data.batch_size, experiment.train.micro_batches
+    return experiment.objective.initial_carry(models, rows=rows, micro_batches=micro_batches)
+
+
+def _carry_axes(experiment: Experiment, carry: base.Carry) -> Any:
+    return experiment.objective.carry_axes(carry) if isinstance(experiment.objective, base.Recurrent) else None
+
+
+def reads_on(experiment: Experiment) -> bool:
+    """Whether each row goes on in the text where it ended in the batch before, because the model remembers that."""
+    remembers = getattr(experiment.model, "memory_length", 0) > 0 and not _reads_pairs(experiment)
+    return remembers and isinstance(experiment.objective, base.Recurrent)
+
+
+def _reads_pairs(experiment: Experiment) -> bool:
+    """Whether a decoder learns to answer inputs with targets: examples of which none goes on with another."""
+    return isinstance(experiment.model, DecoderConfig) and "inputs" in experiment.data.lengths
 
 
 def summary(pieces: Pieces) -> str:
@@ -117,8 +144,12 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
     }
     start = start_id(vocabulary)
     match experiment.model:
+        case TwoStreamEncoderConfig() if isinstance(experiment.objective, PermutationLanguageModeling):
+            return permutation_features.PermutationFeatures(
+                predictions=predictions, **_permutation_options(experiment.model), **common
+            )
         case EncoderConfig():
-            return features.EncoderFeatures(predictions=predictions, **common)
+            return features.EncoderFeatures(predictions=predictions, **_pair_options(experiment), **common)
         case EncoderDecoderConfig():
             frame = frames.of(experiment.model, vocabulary)
             return features.EncoderDecoderFeatures(start_id=start, frame=frame, **common)
@@ -130,6 +161,33 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
         f"model is a {type(experiment.model).__name__}; it must be an EncoderConfig, a DecoderConfig or an "
         "EncoderDecoderConfig"
     )
+
+
+def _permutation_options(model: TwoStreamEncoderConfig) -> dict[str, Any]:
+    return {
+        "one_a_row": model.bidirectional or model.memory_length > 0,
+        "reuse": model.memory_reuse if model.memory_length else None,
+        "bidirectional": model.bidirectional,
+    }
+
+
+def _pair_options(experiment: Experiment) -> dict[str, Any]:
+    """What an encoder reads of the tokens besides themselves, and whether it learns from labels of pairs.
+
+    Raises:
+        UsageError: the objective learns from labels and the model has no classifier of pairs.
+    """
+    model, next_sentence = experiment.model, isinstance(experiment.objective, SentencePairModeling)
+    if next_sentence and not model.has_next_sentence:
+        raise UsageError(
+            "objective is a SentencePairModeling, but the model has no next-sentence classifier: give its preset "
+            "head=heads.PRETRAINING, or take MaskedLanguageModeling as the objective"
+        )
+    return {
+        "num_types": model.embed.num_types,
+        "num_languages": model.embed.num_languages,
+        "next_sentence": next_sentence,
+    }
 
 
 def _check_lengths(lengths: Mapping[str, int], *, encoder: bool) -> None:
@@ -170,11 +228,10 @@ def check_objective(experiment: Experiment, converter: features.Converter) -> No
         UsageError: with what the batches hold.
     """
     batch = converter.convert([[]])
-    sides = {name.partition("_")[0] for name in batch}
     try:
         jax.eval_shape(experiment.objective.weights, batch)
     except KeyError as error:
-        if str(error.args[0]).partition("_")[0] not in {"encoder", "decoder"} - sides:
+        if not str(error.args[0]).startswith(("encoder_", "decoder_")):
             return  # a task may add it, such as labels
         raise UsageError(
             f"{type(experiment.objective).__name__} reads {error}, which no batch of a "

@@ -3,6 +3,8 @@
 Results of a task at a step go to eval/TASK/STEP.json, what was generated to eval/TASK/predictions.jsonl (of the newest
 evaluation). Nothing random depends on the step: two evaluations of one checkpoint are equal to the bit, and those of
 different checkpoints see the same corruption.
+
+A model that remembers reads on, in each row of the batch, in a stretch of the examples, with an empty memory before it.
 """
 
 import json
@@ -23,9 +25,11 @@ from t2t.data.features import EncoderDecoderFeatures
 from t2t.decode.decoding import Decoding
 from t2t.decode.generate import generate
 from t2t.models.encoder import EncoderConfig
-from t2t.train import processes
+from t2t.objectives.base import Carry
+from t2t.train import build, processes
+from t2t.train import state as state_lib
 from t2t.train.build import Pieces, start_id
-from t2t.train.step import make_eval_step
+from t2t.train.step import make_eval_step, recurrent_eval_step
 from t2t.types import Batch
 
 log = logging.getLogger(__name__)
@@ -70,6 +74,7 @@ class Evaluator:
         self._on_progress = on_progress
         self._should_stop = should_stop
         self._step = make_eval_step(pieces.experiment.objective, pieces.models)
+        self._recurrent_step = jax.jit(recurrent_eval_step(pieces.experiment.objective, pieces.models))
         self._read: dict[str, TaskExamples] = {}
         self.text_metrics: dict[str, list[str]] = {}
 
@@ -110,12 +115,18 @@ class Evaluator:
 
     def losses(self, params: Mapping[str, Any], held_out: TaskExamples) -> dict[str, float]:
         """Mean of each term and metric of the objective over all examples, and the perplexity."""
-        mesh = self._pieces.mesh
+        mesh, reads_on = self._pieces.mesh, build.reads_on(self._pieces.experiment)
         waiting = []
         with sharding.use_mesh(mesh):
+            carry = self._empty_carry() if reads_on else ()
             for batch in self.batches(held_out.name):
                 self._check(f"evaluating {held_out.name}")
-                waiting.append(self._step(params, sharding.shard_batch(batch, mesh)))
+                rows = sharding.shard_batch(batch, mesh)
+                if reads_on:
+                    metrics, carry = self._recurrent_step(params, rows, carry)
+                else:
+                    metrics = self._step(params, rows)
+                waiting.append(metrics)
         sums: dict[str, list[float]] = {}
         for metrics in jax.device_get(waiting):
             for name, (total, weight) in metrics.items():
@@ -126,6 +137,16 @@ class Evaluator:
         if "cross_entropy" in values:
             values["perplexity"] = math.exp(min(values["cross_entropy"], MAX_EXPONENT))
         return {**values, "examples": float(self.number(held_out.name))}
+
+    def _empty_carry(self) -> Carry:
+        experiment, models = self._pieces.experiment, self._pieces.models
+
+        def make() -> Carry:
+            return experiment.objective.initial_carry(models, rows=self._rows(), micro_batches=1)
+
+        shapes = jax.eval_shape(make)
+        axes = experiment.objective.carry_axes(shapes)
+        return jax.jit(make, out_shardings=state_lib.carry_shardings(shapes, axes, self._pieces.mesh))()
 
     def predictions(
         self, params: Mapping[str, Any], held_out: TaskExamples
@@ -191,6 +212,7 @@ class Evaluator:
             self._examples(task),
             self._pieces.converter,
             rows=self._rows(),
+            contiguous=build.reads_on(self._pieces.experiment),
             host=(jax.process_index(), jax.process_count()),
             max_examples=self._pieces.experiment.evaluate.max_examples,
         )

@@ -16,7 +16,7 @@ from t2t import config as config_lib
 from t2t import sharding
 from t2t.errors import UsageError
 from t2t.hf import hub, original_t5, table
-from t2t.train import checkpoint, trees
+from t2t.train import build, checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
 from t2t.vocabulary import Vocabulary
@@ -132,9 +132,14 @@ def fresh_params(pieces: Pieces) -> dict[str, Any]:
 
 def make_state(params: dict[str, Any], pieces: Pieces) -> state_lib.TrainState:
     """The state of step 0 around these parameters, on the mesh."""
-    init = jax.jit(lambda params: state_lib.init_state(params, pieces.optimizer), out_shardings=pieces.shardings)
+
+    def init(params: Any) -> state_lib.TrainState:
+        return state_lib.init_state(
+            params, pieces.optimizer, carry=build.initial_carry(pieces.experiment, pieces.models)
+        )
+
     with sharding.use_mesh(pieces.mesh):
-        return init(params)
+        return jax.jit(init, out_shardings=pieces.shardings)(params)
 
 
 def load_vocabulary(source: Source) -> Vocabulary:

@@ -50,13 +50,14 @@ def init_state(
     )
 
 
-def state_shardings(state: TrainState, axes: Any, mesh: Mesh) -> TrainState:
+def state_shardings(state: TrainState, axes: Any, mesh: Mesh, *, carry_axes: Any = None) -> TrainState:
     """The sharding of every array of a state; optimizer state follows its parameters.
 
     Args:
         state: arrays or shapes.
         axes: {role: tree} of the logical axes of every parameter, trained or frozen.
         mesh: made by `t2t.sharding.make_mesh`.
+        carry_axes: logical axes of every array of the carry; None = it is on every device.
     """
     everywhere = sharding.replicated(mesh)
     trained, frozen = ({role: axes[role] for role in tree} for tree in (state.params, state.frozen))
@@ -65,8 +66,15 @@ def state_shardings(state: TrainState, axes: Any, mesh: Mesh) -> TrainState:
         params=sharding.param_shardings(state.params, trained, mesh),
         frozen=sharding.param_shardings(state.frozen, frozen, mesh),
         opt_state=_optimizer_shardings(state.opt_state, state.params, trained, mesh),
-        carry=jax.tree.map(lambda _: everywhere, state.carry),
+        carry=carry_shardings(state.carry, carry_axes, mesh),
     )
+
+
+def carry_shardings(carry: Any, axes: Any, mesh: Mesh) -> Any:
+    """The sharding of every array of a carry by its logical axes; without axes a copy is on every device."""
+    if axes is None:
+        return jax.tree.map(lambda _: sharding.replicated(mesh), carry)
+    return jax.tree.map(lambda leaf, names: sharding.named_sharding(leaf.shape, names, mesh, path="carry"), carry, axes)
 
 
 def _optimizer_shardings(opt_state: Any, params: Any, axes: Any, mesh: Mesh) -> Any:

@@ -129,7 +129,7 @@ def split_rows(batch: Batch, *, micro_batches: int) -> dict[str, Array]:
     def split(x: Array) -> Array:
         return jnp.swapaxes(jnp.reshape(x, (-1, micro_batches, *x.shape[1:])), 0, 1)
 
-    return {name: split(value) for name, value in batch.items()}
+    return {name: split(jnp.asarray(value)) for name, value in batch.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,11 +203,19 @@ def make_eval_step(objective: Objective, models: Mapping[str, Any]) -> Callable[
     Deterministic, without the carry of training, and without label smoothing: the losses of runs that smooth and of
     runs that do not can be compared, and exp(cross entropy) is the perplexity.
     """
+    recurrent = recurrent_eval_step(objective, models)
+    return jax.jit(lambda params, batch: recurrent(params, batch, ())[0])
+
+
+def recurrent_eval_step(
+    objective: Objective, models: Mapping[str, Any]
+) -> Callable[[Any, Batch, Carry], tuple[Metrics, Carry]]:
+    """The same with a carry of its own, not compiled: `step(params, batch, carry)` -> (metrics, the next carry)."""
     if getattr(objective, "label_smoothing", 0.0):
         objective = dataclasses.replace(objective, label_smoothing=0.0)  # type: ignore[type-var]
 
-    def eval_step(params: Any, batch: Batch) -> Metrics:
-        terms, metrics, _ = objective.loss(models, params, batch, key=None, carry=())
-        return {name: (term.sum, term.weight) for name, term in terms.items()} | metrics
+    def eval_step(params: Any, batch: Batch, carry: Carry) -> tuple[Metrics, Carry]:
+        terms, metrics, carry = objective.loss(models, params, batch, key=None, carry=carry)
+        return {name: (term.sum, term.weight) for name, term in terms.items()} | metrics, carry
 
-    return jax.jit(eval_step)
+    return eval_step

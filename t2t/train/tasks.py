@@ -185,6 +185,7 @@ def _with_files(experiment: Experiment, name: str, *, split: str | None = None) 
             eval_files=files.get("validation", ()),
             field=data.field,
             unit=data.unit,
+            on_error=data.on_error,
         )
     except corpora.CorpusError as error:
         raise type(error)(f"data.{'eval_' if list(files) == ['validation'] else ''}files: {error}") from error

@@ -11,10 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, SupportsInt
 
+from t2t.vocabulary import words
+
 CONFIG_FILE = "vocabulary.json"
 MASK = "<mask>"
 LANGUAGE = re.compile(r"[a-z]{2}_[A-Z]{2}")
 SENTINEL = re.compile(r"▁?<extra_id_(\d+)>")
+MODES = ("[NLU]", "[NLG]", "[S2S]")
+"""Names of the tokens that tell a model of UL2's kind how its input was made: UL2's R-, X- and S-denoisers."""
 
 ROLE_NAMES = {
     "pad": ("<pad>", "[PAD]", "[pad]"),
@@ -94,6 +98,13 @@ class Vocabulary(abc.ABC):
         pieces = self.pieces()
         return {pieces[token]: token for token in self.special_ids if LANGUAGE.fullmatch(pieces[token])}
 
+    @functools.cached_property
+    def modes(self) -> dict[str, int]:
+        """The tokens that name a mode (`MODES`) among the special tokens, with their ids; {} where there are none."""
+        pieces = self.pieces()
+        special = {pieces[token].removeprefix("▁"): token for token in self.special_ids}
+        return {name: special[name] for name in MODES if name in special}
+
     def split_language(self, text: str) -> tuple[str, int | None]:
         """A text without the code of its language at its end, and the id of the code; None where there is none."""
         before, _, last = text.rstrip().rpartition(" ")
@@ -157,6 +168,19 @@ class Vocabulary(abc.ABC):
         """Pickled as what makes it again."""
         make = functools.partial(type(self), **self._settings())
         return make, self._arguments(), {"_chosen_start": self._chosen_start}
+
+    @functools.cached_property
+    def word_marks(self) -> words.WordMarks:
+        """Where words begin among tokens, by the marks in the pieces.
+
+        Raises:
+            ValueError: the vocabulary does not say how it marks words.
+        """
+        return words.mark_words(self.pieces(), self.special_ids, **self._word_rules())
+
+    @abc.abstractmethod
+    def _word_rules(self) -> dict[str, words.PieceRule]:
+        """Rules of `words.mark_words` by name."""
 
     def _other_special_ids(self) -> set[int]:
         return set()

@@ -1,16 +1,24 @@
 """Reading vocabularies: which kind a directory or a file holds."""
 
+import contextlib
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from t2t.vocabulary import base, byte_level, published, sentencepiece_model, tokenizers_library
+from t2t.vocabulary import base, byte_level, moses_bpe, published, sentencepiece_model, tokenizers_library
 
 SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *published.FAIRSEQ_FILES)
 FILES = (
     base.CONFIG_FILE, tokenizers_library.TokenizerVocabulary.FILE, *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt",
 )  # fmt: skip
 """Files of a directory that hold a vocabulary, the most complete first; vocab.json with merges.txt beside it."""
+
+Read = TypeVar("Read", bound=base.Vocabulary)
+
+BYTES_CLASS = "ByT5Tokenizer"
+"""The class of transformers whose vocabulary is bytes: a repository that names it needs no file of a vocabulary."""
 
 
 def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
@@ -20,6 +28,8 @@ def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
     if not path.is_dir():
         return _load_file(path, sentinels)
     found = _held(path)
+    if not found and _class_name(path) == BYTES_CLASS:
+        return _bytes(path)
     if not found:
         missing = f"{path / 'vocab.json'} needs merges.txt beside it; " if (path / "vocab.json").exists() else ""
         known = ", ".join(FILES).replace("vocab.json", "vocab.json with merges.txt")
@@ -34,8 +44,8 @@ def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
 
 
 def holds(directory: Path) -> bool:
-    """Whether a directory has the files of a vocabulary; they are not read."""
-    return bool(_held(directory))
+    """Whether a directory has the files of a vocabulary, which are not read, or says that it needs none."""
+    return bool(_held(directory)) or _class_name(directory) == BYTES_CLASS
 
 
 def _held(directory: Path) -> list[Path]:
@@ -55,6 +65,8 @@ def _load_own(directory: Path) -> base.Vocabulary:
     elif kind == tokenizers_library.TokenizerVocabulary.kind:
         definition = (directory / tokenizers_library.TokenizerVocabulary.FILE).read_text(encoding="utf-8")
         loaded = tokenizers_library.TokenizerVocabulary(definition, **config)
+    elif kind == moses_bpe.MosesVocabulary.kind:
+        loaded = moses_bpe.MosesVocabulary(*_vocab_and_merges(directory), **config)
     else:
         kinds = [c.kind for c in base.Vocabulary.__subclasses__()]
         raise ValueError(f"{directory / base.CONFIG_FILE} has kind {kind!r}; possible are {kinds}")
@@ -64,8 +76,15 @@ def _load_own(directory: Path) -> base.Vocabulary:
 
 
 def _load_file(path: Path, sentinels: int | None) -> base.Vocabulary:
-    try:
+    with _reading(path):
         return _read_file(path, sentinels)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Names the path in errors of what is read from it."""
+    try:
+        yield
     except (ValueError, TypeError, KeyError, RuntimeError) as error:
         raise ValueError(f"{path} cannot be read as a vocabulary: {error}") from error
 
@@ -78,6 +97,8 @@ def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
     if path.suffix == ".json" and path.name != "vocab.json":
         return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)
     if path.name in ("vocab.json", "merges.txt"):
+        if vocabulary := _moses(path.parent, names, config):
+            return vocabulary
         definition = tokenizers_library.bpe_definition(path.parent, names, config)
     elif path.suffix == ".txt":
         definition = tokenizers_library.wordpiece_definition(path, names, config)
@@ -85,17 +106,63 @@ def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
         vocabulary = published.read(path, sentinels=sentinels, config=config)
         # A tokenizer.json holds the tokens that were added; without one nothing says how text with them is read.
         has_both = (path.parent / tokenizers_library.TokenizerVocabulary.FILE).exists()
-        if not has_both and (lacking := _lacking(vocabulary, _added(path.parent))):
-            raise ValueError(
-                f"tokens were added to the model that it does not hold: {', '.join(lacking[:5])}. Put the "
-                "tokenizer.json that transformers writes (AutoTokenizer.from_pretrained(...).save_pretrained(...)) "
-                "beside it"
-            )
-        return vocabulary
+        return vocabulary if has_both else _with_all_tokens(vocabulary, path.parent)
     added = path.parent / "added_tokens.json"
     if added.exists():
         definition = tokenizers_library.with_added_tokens(definition, json.loads(added.read_text(encoding="utf-8")))
     return tokenizers_library.TokenizerVocabulary(definition, names=names)
+
+
+def _vocab_and_merges(directory: Path) -> tuple[str, str]:
+    """The texts of a vocab.json and the merges.txt beside it."""
+    vocab, merges = ((directory / name).read_text(encoding="utf-8") for name in ("vocab.json", "merges.txt"))
+    return vocab, merges
+
+
+def _moses(directory: Path, names: dict[str, str], config: dict[str, Any]) -> moses_bpe.MosesVocabulary | None:
+    """The vocabulary of a vocab.json and merges.txt whose words the Moses toolkit cuts; None where it is another."""
+    if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
+        return None
+    vocab, merges = _vocab_and_merges(directory)
+    if not moses_bpe.is_one(json.loads(vocab)):
+        return None
+    if (name := _class_name(directory)) not in ("", moses_bpe.CLASS):
+        raise ValueError(f"it is read by {name}, which cuts words in its own way; t2t knows that of {moses_bpe.CLASS}")
+    lowercase = config.get("do_lowercase_and_remove_accent", True)
+    return _with_all_tokens(moses_bpe.MosesVocabulary(vocab, merges, lowercase=lowercase, names=names), directory)
+
+
+def _bytes(directory: Path) -> byte_level.ByteVocabulary:
+    """The bytes of a directory that names their class, with as many sentinels as it says."""
+    with _reading(directory):
+        said = _tokenizer_config(directory).get("extra_ids")
+        sentinels = 125 if said is None else said
+        return _with_all_tokens(byte_level.ByteVocabulary(sentinels=sentinels, mask=False, ascending=True), directory)
+
+
+def _class_name(directory: Path) -> str:
+    """The tokenizer of transformers that a directory names, without "Fast"; '' where it names none."""
+    for name in ("tokenizer_config.json", "config.json"):
+        if (directory / name).exists():
+            try:
+                content = json.loads((directory / name).read_text(encoding="utf-8"))
+            except ValueError:
+                continue  # who needs the file says so
+            said = content.get("tokenizer_class") if isinstance(content, dict) else None
+            if isinstance(said, str):
+                return re.sub("Fast\\Z", "", said)
+    return ""
+
+
+def _with_all_tokens(vocabulary: Read, directory: Path) -> Read:
+    """The vocabulary, which must hold all tokens that the files of the directory name one by one."""
+    if lacking := _lacking(vocabulary, _added(directory)):
+        raise ValueError(
+            f"tokens were added to the model that it does not hold: {', '.join(lacking[:5])}. Put the "
+            "tokenizer.json that transformers writes (AutoTokenizer.from_pretrained(...).save_pretrained(...)) "
+            "beside it"
+        )
+    return vocabulary
 
 
 def _added(directory: Path) -> dict[str, int]:

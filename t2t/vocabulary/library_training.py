@@ -23,6 +23,7 @@ def train_wordpiece(
     *,
     size: int,
     sentinels: int = 0,
+    modes: bool = False,
     lowercase: bool = True,
     strip_accents: bool | None = None,
     space_chinese: bool = True,
@@ -36,6 +37,7 @@ def train_wordpiece(
         lines: texts, of any length.
         size: number of ids in all, special tokens and sentinels included.
         sentinels: number of <extra_id_k>; <extra_id_0> gets the highest id.
+        modes: whether there are UL2's mode tokens [NLU], [NLG] and [S2S] (the ids below the sentinels).
         lowercase: put text in lower case, as uncased models do.
         strip_accents: leave accents out; None does as `lowercase`.
         space_chinese: every Chinese character is a word of its own.
@@ -56,9 +58,10 @@ def train_wordpiece(
     )
     alphabet, inside = _alphabet(lines, blank, coverage=character_coverage)
     first = [*WORD_PIECE_SPECIAL, *alphabet, *inside]
-    _check_room(size, needed=len(first) + sentinels, sentinels=sentinels)
+    last = _last(sentinels, modes=modes)
+    _check_room(size, needed=len(first) + len(last), sentinels=sentinels)
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size - sentinels,
+        vocab_size=size - len(last),
         # Named beforehand, because these get their ids in the given order.
         special_tokens=first,
         initial_alphabet=alphabet,
@@ -68,10 +71,10 @@ def train_wordpiece(
     )
     blank.train_from_iterator(lines, trainer)
     pieces = json.loads(blank.to_str())["model"]["vocab"]
-    _check_size(size, largest=len(pieces) + sentinels)
-    names = sorted(pieces, key=pieces.__getitem__) + _sentinels(sentinels)
+    _check_size(size, largest=len(pieces) + len(last))
+    names = sorted(pieces, key=pieces.__getitem__) + last
     vocab = {name: i for i, name in enumerate(names)}
-    special = [*WORD_PIECE_SPECIAL, *_sentinels(sentinels)]
+    special = [*WORD_PIECE_SPECIAL, *last]
     return tokenizers_library.TokenizerVocabulary(tokenizers_library.wordpiece(vocab, special, **how))
 
 
@@ -81,6 +84,7 @@ def train_byte_bpe(
     size: int,
     sentinels: int = 0,
     mask: bool = True,
+    modes: bool = False,
     end_of_text: bool = False,
     add_prefix_space: bool = False,
 ) -> tokenizers_library.TokenizerVocabulary:
@@ -94,6 +98,7 @@ def train_byte_bpe(
         size: number of ids in all, special tokens and sentinels included.
         sentinels: number of <extra_id_k>; <extra_id_0> gets the highest id.
         mask: whether there is a mask token.
+        modes: whether there are UL2's mode tokens [NLU], [NLG] and [S2S] (the ids below the sentinels).
         end_of_text: have <|endoftext|> instead of <s>, <pad>, </s> and <unk>.
         add_prefix_space: read the first word of a text as after a space.
 
@@ -104,7 +109,7 @@ def train_byte_bpe(
     from tokenizers import models, pre_tokenizers, trainers
 
     first = [] if end_of_text else list(BYTE_SPECIAL)
-    last = [*([END_OF_TEXT] if end_of_text else []), *([base.MASK] if mask else []), *_sentinels(sentinels)]
+    last = [END_OF_TEXT] * end_of_text + [base.MASK] * mask + _last(sentinels, modes=modes)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     extras = len(first) + len(last)
     _check_room(size, needed=len(alphabet) + extras, sentinels=sentinels)
@@ -124,8 +129,8 @@ def train_byte_bpe(
     )
 
 
-def _sentinels(number: int) -> list[str]:
-    return [base.sentinel_name(k) for k in reversed(range(number))]
+def _last(sentinels: int, *, modes: bool) -> list[str]:
+    return [*(base.MODES if modes else ()), *(base.sentinel_name(k) for k in reversed(range(sentinels)))]
 
 
 def _alphabet(lines: Sequence[str], tokenizer: Any, *, coverage: float) -> tuple[list[str], list[str]]:

@@ -5,15 +5,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from t2t.vocabulary import base
+from t2t.vocabulary import base, words
 
 T5_SENTINELS = 100
 NAME = re.compile(r"▁?(?:<[^<>]+>|\[[^\[\]]+\])")
 """What a special token looks like."""
+_GLUED = re.compile(rf"(?<=\S)(?:<mask>|<extra_id_\d+>|{'|'.join(map(re.escape, base.MODES))})")
+"""A special token right behind something else."""
 
 
 def threads() -> int:
-    """How many threads encode: the cores this process may use."""
+    """How many threads encode: T2T_THREADS, else the cores this process may use."""
+    if os.environ.get("T2T_THREADS", "").isdecimal():
+        return max(1, int(os.environ["T2T_THREADS"]))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -31,7 +35,7 @@ CLEANING = {
 class SentencePieceVocabulary(base.Vocabulary):
     """A SentencePiece model, held as the bytes of its file.
 
-    The sentinels and the mask are pieces of the model (user-defined, with the space before them, as seqio adds them):
+    Sentinels, mask and modes are pieces of the model (user-defined, with the space before them, as seqio adds them):
     any program that opens the file gives the same ids. Ids of text equal those of
     `seqio.SentencePieceVocabulary(extra_ids=...)`. The arguments say what published models do besides.
 
@@ -100,8 +104,8 @@ class SentencePieceVocabulary(base.Vocabulary):
             text = f" {self.mask} ".join(self._cleaned(part) for part in text.split(self.mask))
         else:
             text = self._cleaned(text)
-        if "<" in text:
-            text = re.sub(r"(?<=\S)<(?:mask|extra_id_\d+)>", self._spaced, text)
+        if "<" in text or "[" in text:
+            text = _GLUED.sub(self._spaced, text)
         return text
 
     def _cleaned(self, text: str) -> str:
@@ -121,6 +125,9 @@ class SentencePieceVocabulary(base.Vocabulary):
         if not self.fairseq:
             return list(self._pieces)
         return ["<s>", "<pad>", "</s>", "<unk>", *self._pieces[3:]]
+
+    def _word_rules(self) -> dict[str, words.PieceRule]:
+        return {"begins": words.begins_sentence_piece}
 
     def _other_special_ids(self) -> set[int]:
         return set(self._special.values())
@@ -230,17 +237,21 @@ def has_capitals(model: bytes) -> bool:
     return any(piece != piece.lower() for piece in pieces if piece not in names)
 
 
-def with_pieces(model: bytes, *, sentinels: int | None, mask: bool = False) -> bytes:
-    """A SentencePiece model with the mask and sentinels appended, <extra_id_0> last; those it holds stay as they are.
+def with_pieces(model: bytes, *, sentinels: int | None, mask: bool = False, modes: bool = False) -> bytes:
+    """A SentencePiece model with modes, mask and sentinels appended, <extra_id_0> last; those it holds stay so.
 
     Args:
         model: the serialised model.
         sentinels: how many there should be; None means T5's 100 for a model of T5's layout and none for others.
         mask: whether there should be a mask token.
+        modes: whether there should be UL2's mode tokens.
     """
     proto = _parse(model)
     held = {proto.pieces[i].piece: i for i in _read(model)[1]}
     user_defined = type(proto.pieces[0]).USER_DEFINED
+    names = {name.removeprefix("▁") for name in held}
+    for name in (name for name in base.MODES if modes and name not in names):
+        proto.pieces.add(piece=f"▁{name}", score=0.0, type=user_defined)
     if mask and base.roles(held)["mask_id"] is None:
         proto.pieces.add(piece=f"▁{base.MASK}", score=0.0, type=user_defined)
     inside = len(base.sentinel_ids(held))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from t2t.vocabulary import base
+from t2t.vocabulary import base, words
 
 END_OF_WORD = "</w>"
 """Ends the pieces that end a word in BPE that is not byte-level, such as GPT's."""
@@ -56,6 +56,9 @@ class TokenizerVocabulary(base.Vocabulary):
             pieces[token] = piece
         return pieces
 
+    def _word_rules(self) -> dict[str, words.PieceRule]:
+        return word_rules(json.loads(self.definition))
+
     def _other_special_ids(self) -> set[int]:
         return {token for token, added in self._tokenizer.get_added_tokens_decoder().items() if added.special}
 
@@ -67,6 +70,30 @@ class TokenizerVocabulary(base.Vocabulary):
 
     def _arguments(self) -> tuple:
         return (self.definition,)
+
+
+def word_rules(definition: dict[str, Any]) -> dict[str, words.PieceRule]:
+    """How the pieces of a tokenizer.json mark words, as rules of `words.mark_words` by name.
+
+    Raises:
+        ValueError: nothing in it says how.
+    """
+    model = definition["model"]
+    kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")
+    if kind == "WordLevel":
+        return {"begins": lambda piece: True}
+    if suffix := model.get("end_of_word_suffix"):
+        return {"ends": lambda piece: piece.endswith(suffix)}
+    if prefix := model.get("continuing_subword_prefix"):
+        return {"begins": lambda piece: not piece.startswith(prefix)}
+    if kind == "BPE" and '"ByteLevel"' in json.dumps([definition.get("pre_tokenizer"), definition.get("decoder")]):
+        return {"begins": words.begins_byte_level}
+    if kind == "Unigram" or any(piece.startswith("▁") for piece in model["vocab"]):
+        return {"begins": words.begins_sentence_piece}
+    raise ValueError(
+        f"this vocabulary ({kind}) marks neither where words begin (##, ▁, Ġ) nor where they end ({END_OF_WORD}), so "
+        "whole words cannot be told: choose single tokens, or take a vocabulary with marks"
+    )
 
 
 def wordpiece_definition(path: Path, names: dict[str, str], config: dict[str, Any]) -> str:
@@ -155,8 +182,8 @@ def bpe_definition(directory: Path, names: dict[str, str], config: dict[str, Any
     if special != ["<unk>"]:
         raise ValueError(
             f"{directory / 'vocab.json'} has pieces that end in {END_OF_WORD} and the special tokens {special}. GPT's "
-            "has <unk> alone, and other models with such pieces (CLIP, XLM) cut words in other ways: put the model's "
-            "tokenizer.json in the directory, which says how"
+            "has <unk> alone, XLM's <s>, </s>, <pad>, <unk> and <special1>; other models with such pieces (CLIP) cut "
+            "words in other ways: put the model's tokenizer.json in the directory, which says how"
         )
     return _gpt_bpe(vocab, merges)
 

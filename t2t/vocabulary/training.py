@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from t2t.vocabulary import sentencepiece_model
+from t2t.vocabulary import base, sentencepiece_model
 
 NUM_THREADS = 4
 """Fixed, because SentencePiece sums expectations per thread: another number gives slightly other scores."""
@@ -20,6 +20,7 @@ def train_sentencepiece(
     size: int,
     sentinels: int = 100,
     mask: bool = True,
+    modes: bool = False,
     model_type: Literal["unigram", "bpe"] = "unigram",
     byte_fallback: bool = False,
     character_coverage: float = 0.9995,
@@ -28,9 +29,10 @@ def train_sentencepiece(
 
     Args:
         lines: texts, of any length; newlines inside count as spaces.
-        size: number of ids in all, sentinels and mask included.
+        size: number of ids in all, special tokens and sentinels included.
         sentinels: number of <extra_id_k>; <extra_id_0> gets the highest id, as in T5.
         mask: whether there is a mask token (the id below the sentinels).
+        modes: whether there are UL2's mode tokens [NLU], [NLG] and [S2S] (the ids below the mask).
         model_type: unigram language model (as T5) or byte-pair encoding.
         byte_fallback: spell characters outside the vocabulary as bytes (256 more ids) instead of unk.
         character_coverage: fraction in [0.98, 1] (SentencePiece's bounds) of the characters of the text that get an id
@@ -47,9 +49,9 @@ def train_sentencepiece(
         raise ValueError(f"character_coverage={character_coverage}: give a fraction in [{MIN_COVERAGE}, 1]")
     if size >= 2**31:
         raise ValueError(f"size={size}: ids are 32-bit integers")
-    extras = sentinels + mask
+    extras = sentinels + mask + modes * len(base.MODES)
     if size <= extras + 3:
-        raise ValueError(f"size={size} must exceed the {extras} sentinels and mask and the 3 ids pad, eos, unk")
+        raise ValueError(f"size={size} must exceed the {_named(extras, modes)} and the 3 ids pad, eos, unk")
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(0)
     try:
@@ -69,9 +71,10 @@ def train_sentencepiece(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise ValueError(_explain(str(error), size=size, extras=extras)) from error
+        raise ValueError(_explain(str(error), size=size, extras=extras, modes=modes)) from error
+    exact = _with_exact_scores(model.getvalue())
     return sentencepiece_model.SentencePieceVocabulary(
-        sentencepiece_model.with_pieces(_with_exact_scores(model.getvalue()), sentinels=sentinels, mask=mask)
+        sentencepiece_model.with_pieces(exact, sentinels=sentinels, mask=mask, modes=modes)
     )
 
 
@@ -89,17 +92,21 @@ def _with_exact_scores(model: bytes) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def _explain(message: str, *, size: int, extras: int) -> str:
+def _named(extras: int, modes: bool) -> str:
+    return f"{extras} sentinels, mask and mode tokens" if modes else f"{extras} sentinels and mask"
+
+
+def _explain(message: str, *, size: int, extras: int, modes: bool) -> str:
     """SentencePiece's error in terms of `size`."""
     if match := re.search(r"too high .*<= (\d+)", message):
         return (
             f"size={size} is too large for this text: the largest possible is {int(match[1]) + extras} "
-            f"({match[1]} pieces and {extras} sentinels and mask). Give a smaller size or more text."
+            f"({match[1]} pieces and {_named(extras, modes)}). Give a smaller size or more text."
         )
     if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return (
             f"size={size} is too small for this text: its characters alone need {int(match[1]) + extras} ids, "
-            f"{extras} sentinels and mask included. Give a larger size or a smaller character_coverage."
+            f"{_named(extras, modes)} included. Give a larger size or a smaller character_coverage."
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return "there is no text to train a vocabulary on: every line is empty"

@@ -29,6 +29,7 @@ CASES = (
     case("bert-tokens", "BertForTokenClassification", num_labels=5),
     case("bert-span", "BertForQuestionAnswering"),
     case("bert-choice", "BertForMultipleChoice", choices=True),
+    case("bert-next", "BertForNextSentencePrediction", num_hidden_layers=2),
 )  # fmt: skip
 
 COUNTS = {

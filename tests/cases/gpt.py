@@ -8,6 +8,8 @@ CASES = (
          config={**SIZES, "afn": "relu", "n_layer": 2, "n_head": 2}),
     Case(name="gpt-sequence", architecture="OpenAIGPTForSequenceClassification", side="decoder",
          config={**SIZES, "num_labels": 3, "pad_token_id": 0}),
+    Case(name="gpt-choice", architecture="OpenAIGPTDoubleHeadsModel", config={**SIZES, "n_layer": 2}, side="decoder",
+         choices=True),
 )  # fmt: skip
 
 COUNTS = {"openai-gpt": (116_534_784, 116_534_784)}

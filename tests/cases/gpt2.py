@@ -21,6 +21,8 @@ CASES = (
          config={**SIZES, "num_labels": 3, "pad_token_id": 0}),
     Case(name="gpt2-tokens", architecture="GPT2ForTokenClassification", side="decoder",
          config={**SIZES, "num_labels": 5, "n_layer": 2}),
+    Case(name="gpt2-choice", architecture="GPT2DoubleHeadsModel", config={**SIZES, "summary_first_dropout": 0.2},
+         side="decoder", choices=True),
     Case(name="gpt2-span", architecture="GPT2ForQuestionAnswering", side="decoder", config={**SIZES, "n_head": 2}),
 )  # fmt: skip
 

@@ -11,9 +11,9 @@ SIZES = {
 }
 
 
-def case(name: str, architecture: str, *, num_languages: int = 5, **changes: object) -> Case:
+def case(name: str, architecture: str, *, num_languages: int = 5, choices: bool = False, **changes: object) -> Case:
     config = {**SIZES, **changes}
-    return Case(name=name, architecture=architecture, config=config, num_languages=num_languages)
+    return Case(name=name, architecture=architecture, config=config, num_languages=num_languages, choices=choices)
 
 
 CASES = (
@@ -27,6 +27,7 @@ CASES = (
     case("xlm-sequence", "XLMForSequenceClassification", num_labels=3),
     case("xlm-tokens", "XLMForTokenClassification", num_labels=7),
     case("xlm-span", "XLMForQuestionAnsweringSimple"),
+    case("xlm-choice", "XLMForMultipleChoice", choices=True, num_labels=3),
 )  # fmt: skip
 
 COUNTS = {

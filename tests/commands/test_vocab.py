@@ -37,6 +37,15 @@ def test_every_kind(text, tmp_path, capsys, kind, size, extra, sentinels):
     assert f"{size} ids" in capsys.readouterr().out
 
 
+def test_a_vocabulary_for_ul2(text, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--input", text, "--size", "350", "--output", str(out), "--sentinels", "300", "--modes"]
+    assert cli.main(["vocab", "train", *arguments]) == 0
+    trained = vocabularies.Vocabulary.load(out)
+    assert (trained.size, len(trained.sentinels), [*trained.modes]) == (350, 300, ["[NLU]", "[NLG]", "[S2S]"])
+    assert trained.encode("[NLU] The lazy dog")[0] == trained.modes["[NLU]"]
+
+
 def test_an_earlier_vocabulary_is_replaced_when_told_to_alone(text, tmp_path, capsys):
     out = tmp_path / "out"
     first = ["vocab", "train", "--input", text, "--kind", "wordpiece", "--size", "80", "--output", str(out)]

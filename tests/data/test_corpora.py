@@ -1,11 +1,14 @@
 import gzip
 import json
+import logging
+import pickle
 import sys
 
 import pytest
 
 from t2t.data import corpora
-from t2t.data.corpora import CorpusError, find_files, read_records, read_texts
+from t2t.data.corpora import CorpusError, FileReader, MissingFileError, Skipped, find_files, read_records, read_texts
+from tests.data.test_record_files import write_array_record, write_arrow, write_parquet, write_tfrecord
 
 
 @pytest.fixture
@@ -109,13 +112,87 @@ def test_missing_files_are_named(folder):
     write(folder / "books/a.txt", "a")
     with pytest.raises(CorpusError, match=r"No file matches 'nothing/\*.txt'"):
         list(read_texts(["books/a.txt", "nothing/*.txt"]))
-    with pytest.raises(CorpusError, match=r"books is a folder; name its files, such as 'books/\*.txt'"):
-        find_files(["books"])
     with pytest.raises(CorpusError, match="No files are named"):
         find_files([])
 
 
-@pytest.mark.parametrize("name", ["a.doc", "a", "a.gz", "a.parquet.gz"])
+def test_a_folder_gives_all_its_files_and_says_how_many(folder, caplog):
+    corpora._tell.cache_clear()
+    for name in ["b.txt", "a.jsonl.gz", "old/c.md", "old/.hidden.txt", ".git/d.txt", "e.png", "dataset_info.json"]:
+        write(folder / "books" / name, '{"text": "x"}')
+    with caplog.at_level(logging.INFO):
+        found = find_files(["books"])
+        assert find_files(["books/"]) == found
+    assert [str(path) for path in found] == ["books/a.jsonl.gz", "books/b.txt", "books/old/c.md"]
+    assert caplog.messages == ["books: 3 files (1 .jsonl, 1 .txt, 1 .md); 2 others are left out"]
+    (folder / "nothing").mkdir()
+    with pytest.raises(MissingFileError, match="No file of a known kind is in nothing"):
+        find_files(["nothing"])
+
+
+def test_a_file_whose_name_is_a_pattern(folder):
+    write(folder / "a[1].txt", "one")
+    assert list(read_texts(["a*.txt"])) == list(read_texts(["a[1].txt"])) == ["one"]
+
+
+def test_data_sets_of_hugging_face_on_disk(folder):
+    for split, texts in {"train": ["One.", "Two.", "Three."], "test": ["Four."]}.items():
+        (folder / "set" / split).mkdir(parents=True)
+        names = [f"data-{i:05}-of-00002.arrow" for i in range(2)]
+        write_arrow(folder / "set" / split / names[0], [{"text": text} for text in texts])
+        write_arrow(folder / "set" / split / names[1], [{"text": "last"}])
+        write_arrow(folder / "set" / split / "cache-0123.arrow", [{"text": "of a cache"}])
+        state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "0"}
+        write(folder / "set" / split / "state.json", json.dumps(state))
+        write(folder / "set" / split / "dataset_info.json", "{}")
+    assert list(read_texts(["set/train"])) == ["One.", "Two.", "Three.", "last"]
+    write(folder / "set" / "dataset_dict.json", '{"splits": ["train", "test"]}')
+    with pytest.raises(CorpusError, match="set holds several parts of a data set; name one: set/test or set/train"):
+        find_files(["set"])
+    write(folder / "set" / "train" / "state.json", json.dumps(state | {"_indices_data_files": [{"filename": "i"}]}))
+    with pytest.raises(CorpusError, match=r"set/train holds a choice of rows.*flatten_indices"):
+        find_files(["set/train"])
+    write(folder / "set" / "train" / "state.json", "{}")
+    with pytest.raises(CorpusError, match="state.json is not as `datasets` writes it"):
+        find_files(["set/train"])
+    (folder / "set" / "test" / names[0]).unlink()
+    with pytest.raises(MissingFileError, match="data-00000-of-00002.arrow has vanished"):
+        list(read_texts(["set/test"]))
+
+
+def test_kinds_may_be_mixed(folder):
+    write(folder / "1.txt.gz", "one")
+    write_parquet(folder / "2.parquet", [{"text": "two"}])
+    write_arrow(folder / "3.arrow", [{"text": "three"}])
+    write_tfrecord(folder / "4.tfrecord-00000-of-00001", [{"text": "four"}])
+    write_array_record(folder / "5.array_record", [{"text": "five"}])
+    write(folder / "6.00000-of-01024.json.gz", '{"text": "six"}')
+    assert list(read_texts(["."])) == ["one", "two", "three", "four", "five", "six"]
+
+
+def test_documents_that_cannot_be_read_are_skipped_if_told_to(folder, caplog):
+    write(folder / "a.txt", b"one\n\nb\xe4d\n\n\n\ntwo")
+    write(folder / "b.jsonl", b'{"text": " "}\n{"text": 3}\n{"text": "three"}\n')
+    with caplog.at_level(logging.INFO):
+        assert list(read_texts(["a.txt", "b.jsonl"], on_error="skip")) == ["one", "two", "three"]
+    assert "a.txt, b.jsonl: 1 empty documents are left out" in caplog.text
+    assert "2 documents cannot be read and are left out. The first: a.txt, paragraph 2 is not UTF-8" in caplog.text
+    with pytest.raises(CorpusError, match="a.txt is not UTF-8: byte 6 is 0xe4"):
+        list(read_texts(["a.txt"]))
+    write(folder / "c.txt", b"\xff")
+    with pytest.raises(CorpusError, match="c.txt hold no text. The first that cannot be read: c.txt, paragraph 1"):
+        list(read_texts(["c.txt"], on_error="skip"))
+
+
+def test_a_reader_goes_to_other_processes(folder):
+    write(folder / "a.txt", "one\ntwo\n\n")
+    reader = pickle.loads(pickle.dumps(FileReader(unit="line", key="body")))
+    skipped = Skipped()
+    assert list(reader.rows(find_files(["a.txt"]), skipped)) == [{"body": "one"}, {"body": "two"}]
+    assert skipped == Skipped(empty=1)
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a", "a.gz", "a.parquet.gz", "a.arrow.zst", ".txt"])
 def test_unknown_kinds_are_refused(folder, name):
     write(folder / name, "a")
     with pytest.raises(CorpusError, match=f"{name}: cannot tell the format.*jsonl"):

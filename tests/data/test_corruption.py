@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from t2t.data import corruption
 from tests.reference import corruption as oracle
+from tests.reference import spans as spans_oracle
 from tests.shared_data import shared_data
 
 T5 = {"noise_density": 0.15, "mean_noise_span_length": 3.0}
@@ -279,3 +280,19 @@ def test_a_batch_equals_its_examples():
         mask = corruption.span_noise_mask(corruption.example_rng(3, 1, i).random(568), **T5)
         np.testing.assert_array_equal(mask, masks[i])
         np.testing.assert_array_equal(corruption.spans_to_unique_sentinels(tokens[i], mask, SENTINELS), inputs[i])
+
+
+@hypothesis.given(hnp.arrays(bool, st.integers(0, 40)), st.integers(1, 8))
+def test_joined_spans_equal_the_oracle(mask, sentinels):
+    joined = corruption.join_last_spans(mask, sentinels=sentinels)
+    assert joined.tolist() == spans_oracle.join_last_spans(mask.tolist(), sentinels)
+    assert joined.sum() == mask.sum()
+    assert all(corruption.span_starts(side).sum() <= sentinels for side in (joined, ~joined))
+
+
+def test_joined_spans_by_hand():
+    masks = np.array([[0, 1, 0, 1, 0, 0, 1, 1], [0, 1, 1, 1, 0, 0, 0, 1], [1, 0, 1, 0, 1, 0, 1, 0]], bool)
+    expected = np.array([[0, 1, 0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1, 1, 1]], bool)
+    np.testing.assert_array_equal(corruption.join_last_spans(masks, sentinels=2), expected)
+    with pytest.raises(ValueError, match="sentinels=0"):
+        corruption.join_last_spans(masks, sentinels=0)

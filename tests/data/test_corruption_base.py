@@ -1,3 +1,4 @@
+import collections
 import pickle
 
 import numpy as np
@@ -74,6 +75,39 @@ def test_without_a_seed_every_run_differs():
     assert tuple(read(reader, seed=None)[0]["targets"]) != tuple(read(reader, seed=None)[0]["targets"])
 
 
+def test_static_masks_are_the_same_wherever_seqio_shows_an_example():
+    other = np.flip(TEXT)
+    reader = task(denoisers.MaskedTokens(copies=1, rate=0.5), TEXT, other)
+    seen = {}
+    for options in ({"num_epochs": 3}, {"num_epochs": 1}):
+        for example in read(reader, seed=3, lengths=None, **options):
+            seen.setdefault(example["targets"].tobytes(), set()).add(example["inputs"].tobytes())
+    assert [len(inputs) for inputs in seen.values()] == [1, 1]
+    assert read(reader, seed=4, lengths=None)[0]["inputs"].tobytes() not in set.union(*seen.values())
+
+
+def test_seqio_shows_every_copy_about_as_often():
+    reader = task(denoisers.MaskedTokens(copies=3, rate=0.5), TEXT)
+    made = collections.Counter(
+        example["inputs"].tobytes() for example in read(reader, seed=3, lengths=None, num_epochs=60)
+    )
+    assert len(made) == 3
+    assert min(made.values()) >= 10
+
+
+def test_copies_are_counted_from_one():
+    with pytest.raises(ValueError, match="copies=0 must be positive, or None"):
+        denoisers.SpanCorruption(copies=0).bind({}, toy.features(BYTES, *BOTH))
+
+
+def test_what_must_know_the_whole_split_does_not_stream():
+    with pytest.raises(ValueError, match="must know the tokens of the whole split"):
+        read(task(denoisers.MaskedTokens(smoothing=0.5), TEXT), seed=1)
+    bound = denoisers.CausalLM().bind({}, toy.features(BYTES, "targets"))
+    assert not bound.corruption.learns
+    assert bound.learn([TEXT]) == bound
+
+
 def test_two_corruptions_consume_different_seeds():
     with seqio.map_seed_manager(10):
         assert [corruption_base._seqio_seed(), corruption_base._seqio_seed()] == [10, 12]
@@ -112,6 +146,16 @@ def test_bound_corruptions_go_to_other_processes():
     expected = bound.example({"targets": TEXT}, corruption.example_rng(0, 0, 1))
     made = there.example({"targets": TEXT}, corruption.example_rng(0, 0, 1))
     assert all((made[side] == expected[side]).all() for side in BOTH)
+    np.testing.assert_array_equal(there.sides["inputs"].word_marks.begins, bound.sides["inputs"].word_marks.begins)
+
+
+def test_the_shortest_length_leaves_room():
+    sides = denoisers.SpanCorruption().bind({"inputs": 9, "targets": 7}, toy.features(BYTES, *BOTH)).sides
+    assert corruption_base.shortest_length(sides, reserved=2) == 5
+    with pytest.raises(ValueError, match=r"lengths \[9, 7\] leave no room for text beside 7 special tokens"):
+        corruption_base.shortest_length(sides, reserved=7)
+    free = denoisers.SpanCorruption().bind({}, toy.features(BYTES, *BOTH)).sides
+    assert corruption_base.shortest_length(free, reserved=2) is None
 
 
 def test_missing_features_are_named():

@@ -150,6 +150,67 @@ def test_more_spans_than_sentinels_are_refused():
         run(bind(objective, BYTES), np.full(766, 70))
 
 
+@hypothesis.given(
+    hnp.arrays(np.int32, st.integers(0, 150), elements=st.integers(3, 258)),
+    st.integers(2, 9),
+    st.sampled_from([0.15, 0.3, 0.5, 0.8]),
+    st.sampled_from([1.0, 3.0]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_joined_spans_recombine_to_any_text_with_the_sentinels_there_are(
+    tokens, number, density, mean, roll, final, index
+):
+    vocabulary = vocabularies.ByteVocabulary(sentinels=number, mask=False)
+    law = {"noise_density": density, "mean_noise_span_length": mean, "random_roll": roll}
+    bound = bind(denoisers.SpanCorruption(**law, final_sentinel=final, overflow="merge"), vocabulary)
+    made = run(bound, tokens, 0, 0, index)
+    assert all(made[side].max() < vocabulary.size for side in BOTH)
+    back = oracle.invert_span_corruption(made["inputs"][:-1], made["targets"][:-1], vocabulary.sentinels)
+    np.testing.assert_array_equal(back, tokens)
+    enough = run(bind(denoisers.SpanCorruption(**law, final_sentinel=final), BYTES), tokens, 0, 0, index)
+    noise, as_before = (np.count_nonzero(example["targets"] < 259) for example in (made, enough))
+    assert noise == as_before
+    used = np.concatenate([*enough.values()])
+    if not np.isin(used, BYTES.sentinels[number:]).any() and not final:
+        same = dict(zip(vocabulary.sentinels, BYTES.sentinels, strict=False))
+        for side in BOTH:
+            assert [same.get(token, token) for token in made[side].tolist()] == enough[side].tolist()
+
+
+def test_joined_spans_fill_the_lengths():
+    """100 spans and EOS leave 411 of 512 inputs for clean tokens, and 411 of 512 targets for noise."""
+    bound = bind(denoisers.SpanCorruption(noise_density=0.5, overflow="merge"), BYTES, 512, 512)
+    assert bound.raw_length == 822
+    made = bound.batch(np.full((5, 822), 70), seed=0, epoch=0, indices=np.arange(5))
+    assert (made["inputs"].shape, made["targets"].shape) == ((5, 512), (5, 512))
+    for side in BOTH:
+        assert (np.isin(made[side], BYTES.sentinels).sum(axis=1) == 100).all()
+    unchanged = bind(denoisers.SpanCorruption(overflow="merge"), BYTES, 512, 114)
+    assert unchanged.raw_length == 568
+
+
+@hypothesis.given(st.integers(8, 200), st.integers(2, 20), st.sampled_from([0.15, 0.5]), st.booleans(), st.booleans())
+def test_joined_spans_never_exceed_their_lengths(length, number, density, roll, final):
+    vocabulary = vocabularies.ByteVocabulary(sentinels=number)
+    objective = denoisers.SpanCorruption(
+        noise_density=density, random_roll=roll, final_sentinel=final, overflow="merge"
+    )
+    bound = bind(objective, vocabulary, length, 2 * length)
+    for index in range(4):
+        made = run(bound, np.full(bound.raw_length, 70), 0, 0, index)
+        assert length - 2 * roll - 2 <= len(made["inputs"]) <= length
+        assert len(made["targets"]) <= 2 * length
+
+
+def test_joining_needs_a_sentinel():
+    with pytest.raises(ValueError, match="but the vocabulary has 0"):
+        bind(denoisers.SpanCorruption(overflow="merge"), vocabularies.ByteVocabulary(sentinels=0), 64, 64)
+    with pytest.raises((ValueError, TypeError), match="join"):
+        denoisers.SpanCorruption(overflow="join")
+
+
 def test_a_recorded_objective_that_ran_out_of_sentinels_comes_back():
     """T5 went on below its 100 sentinels, into ordinary pieces."""
     examples, _ = golden("ul2_span_mu3_r0.5")
@@ -188,72 +249,6 @@ def test_long_examples_are_refused_and_both_lengths_named():
 def test_meaningless_spans_are_refused(field):
     with pytest.raises(ValueError, match=next(iter(field))):
         denoisers.SpanCorruption(**field)
-
-
-# Masked language modelling.
-
-
-def bert_like(*extra: str):
-    return toy.word_vocabulary("[SEP]", *toy.words(40), "[PAD]", "[MASK]", "[CLS]", "[UNK]", *extra)
-
-
-def test_masked_tokens_stand_between_specials_that_are_never_chosen():
-    vocabulary = bert_like()
-    bound = bind(denoisers.MaskedTokens(rate=0.5), vocabulary, 32, 32)
-    assert bound.raw_length == 30
-    text = np.tile([5, 6, 41, 44, 7], 6)  # with [PAD] and [UNK] inside
-    for index in range(200):
-        made = run(bound, text, 0, 0, index)
-        np.testing.assert_array_equal(made["targets"], [43, *text, 0])
-        weights = made["weights"]
-        assert weights.dtype == np.int32
-        assert not weights[np.isin(made["targets"], vocabulary.special_ids)].any()
-        np.testing.assert_array_equal(made["inputs"][weights == 0], made["targets"][weights == 0])
-        changed = made["inputs"][(weights == 1) & (made["inputs"] != 42)]
-        assert not np.isin(changed, vocabulary.special_ids).any()
-
-
-def test_masked_tokens_frequencies():
-    bound = bind(denoisers.MaskedTokens(), bert_like())
-    rows, length = 500, 200
-    made = bound.batch(np.full((rows, length), 7, np.int32), seed=0, epoch=0, indices=np.arange(rows))
-    chosen = made["weights"].astype(bool)
-    number, trials = chosen.sum(), rows * length
-
-    def within(count, of, rate):
-        return abs(count - of * rate) < 4 * math.sqrt(of * rate * (1 - rate))
-
-    assert within(number, trials, 0.15)
-    assert within((made["inputs"][chosen] == 42).sum(), number, 0.8)
-    assert within((made["inputs"][chosen] == 7).sum(), number, 0.1 + 0.1 / 40)
-
-
-def test_random_specials_only_when_asked():
-    vocabulary = bert_like()
-    text = np.full((200, 60), 7, np.int32)
-    for allowed in (False, True):
-        objective = denoisers.MaskedTokens(rate=0.9, mask=0.0, random=1.0, random_specials=allowed)
-        made = bind(objective, vocabulary).batch(text, seed=0, epoch=0, indices=np.arange(200))
-        drawn = set(made["inputs"][made["weights"] == 1].tolist())
-        assert drawn == (set(range(45)) if allowed else set(range(1, 41)))
-
-
-def test_masked_tokens_without_bos_or_eos():
-    made = run(bind(denoisers.MaskedTokens(), BYTES, 9, 9), np.full(8, 70))
-    assert made["targets"].tolist() == [70] * 8 + [1]
-    made = run(bind(denoisers.MaskedTokens(), bert_like(), 9, 9, add_eos=False), np.full(9, 7))
-    assert made["targets"].tolist() == [7] * 9
-
-
-def test_masked_tokens_need_a_mask():
-    with pytest.raises(ValueError, match="needs a vocabulary with a mask"):
-        bind(denoisers.MaskedTokens(), vocabularies.ByteVocabulary(mask=False), 16, 16)
-
-
-@pytest.mark.parametrize("field", [{"rate": 0.0}, {"mask": 0.95}, {"random": -0.1}, {"max_predictions": 0}])
-def test_meaningless_fractions_are_refused(field):
-    with pytest.raises(ValueError, match=next(iter(field))):
-        denoisers.MaskedTokens(**field)
 
 
 # Language models.

@@ -1,3 +1,4 @@
+import collections
 import dataclasses
 import functools
 
@@ -6,7 +7,7 @@ import pytest
 import seqio
 
 from t2t.data import examples, registry, vocabularies
-from t2t.data.preprocessors import CausalLM, Chunk, PrefixLM, SpanCorruption, tokenize
+from t2t.data.preprocessors import CausalLM, Chunk, MaskedTokens, PrefixLM, SpanCorruption, tokenize
 from t2t.data.registry import feature
 from t2t.data.store import TokenStore
 from t2t.errors import UsageError
@@ -70,6 +71,71 @@ def test_examples_corrupted_together_equal_those_corrupted_one_by_one(objective)
         assert together.keys() == alone.keys()
         for name in alone:
             np.testing.assert_array_equal(together[name], alone[name])
+
+
+TEXTS = ("How doth the little busy bee", "Improve each shining hour!!!", "And gather")
+
+
+def stored(objective):
+    """The examples of an objective on two long texts and a short one."""
+    store = TokenStore.collect({"targets": np.array(BYTES.encode(text), np.int32)} for text in TEXTS)
+    features = {
+        name: dataclasses.replace(feature(), vocabulary=vocabularies.SeqioVocabulary(BYTES)) for name in LENGTHS
+    }
+    bound = objective.bind({}, features)
+    return examples.TaskExamples(name="stored", split="train", store=store, corruption=bound, seed=4)
+
+
+def in_epochs(loaded, epochs, index):
+    """The bytes of an example in each epoch, alone and read together with others."""
+    alone = [loaded.example(index, epoch=epoch) for epoch in range(epochs)]
+    together = [loaded.examples([2, 1, 0], epoch=epoch)[2 - index] for epoch in range(epochs)]
+    made = [
+        [b"".join(example[name].tobytes() for name in sorted(example)) for example in read]
+        for read in (alone, together)
+    ]
+    assert made[0] == made[1]
+    return made[0]
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+@pytest.mark.parametrize("index", [0, 2])
+def test_static_duplicated_and_dynamic_masks(unit, index):
+    rate = {"rate": 0.5} if unit == "token" else {"rate": 0.4, "count": "independent"}
+    static = in_epochs(stored(MaskedTokens(unit=unit, copies=1, **rate)), 5, index)
+    assert len(set(static)) == 1
+    duplicated = in_epochs(stored(MaskedTokens(unit=unit, copies=10, **rate)), 40, index)
+    assert duplicated == 4 * duplicated[:10]
+    dynamic = in_epochs(stored(MaskedTokens(unit=unit, **rate)), 12, index)
+    assert dynamic[:10] == duplicated[:10]
+    if unit == "token":
+        assert collections.Counter(duplicated) == dict.fromkeys(duplicated, 4)
+        assert len(set(dynamic)) == 12
+
+
+def test_static_masks_differ_by_example_and_seed():
+    loaded = stored(MaskedTokens(copies=1, rate=0.5))
+    weights = [loaded.example(i, epoch=3)["weights"].tolist() for i in (0, 1)]
+    assert weights[0] != weights[1]
+    assert dataclasses.replace(loaded, seed=5).example(0, epoch=3)["weights"].tolist() != weights[0]
+
+
+def test_copies_of_span_corruption():
+    loaded = stored(SpanCorruption(noise_density=0.5, copies=2))
+    made = [loaded.example(1, epoch=epoch)["inputs"].tolist() for epoch in range(4)]
+    assert made[:2] == made[2:]
+    assert made[0] != made[1]
+
+
+def test_what_must_know_the_split_is_told_its_tokens():
+    objective = MaskedTokens(smoothing=0.5)
+    features = {"inputs": feature(), "targets": feature()}
+    steps = [tokenize, Chunk(corruption=objective), objective]
+    task = seqio.Task("smoothed", source(TEXTS), output_features=features, preprocessors=steps)
+    loaded = load(task, lengths={"inputs": 29, "targets": 29})
+    expected = np.bincount([byte + 3 for byte in "".join(TEXTS).encode()], minlength=BYTES.size)
+    np.testing.assert_array_equal(loaded.corruption.corruption.counts, expected)
+    assert loaded.example(0, epoch=0)["weights"].sum() == 5  # ceil(0.15 * 29)
 
 
 def test_a_task_without_corruption_is_the_same_in_all_epochs():

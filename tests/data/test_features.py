@@ -183,6 +183,67 @@ def test_places_beyond_the_predictions_lose_their_loss_evenly():
     )
 
 
+def test_encoder_carries_what_examples_say_of_each_token():
+    converter = EncoderFeatures(lengths={"inputs": 8}, num_types=2, num_languages=4)
+    pair = example(
+        inputs=[1, 5, 2, 2, 6, 2],
+        targets=[1, 5, 2, 2, 6, 2],
+        token_types=[0, 0, 0, 1, 1, 1],
+        positions=[0, 1, 2, 0, 1, 2],
+        language_ids=[3, 3, 3, 0, 0, 0],
+    )
+    plain = example(inputs=[7, 8], targets=[7, 8])
+    of_one_language = example(inputs=[9], targets=[9]) | {"language_ids": np.int32(2)}
+    equal(
+        converter.convert([[pair, plain], [of_one_language], []]),
+        encoder_token_types=[[0, 0, 0, 1, 1, 1, 0, 0], [0] * 8, [0] * 8],
+        encoder_positions=[[0, 1, 2, 0, 1, 2, 0, 1], [0] * 8, [0] * 8],
+        encoder_language_ids=[[3, 3, 3, 0, 0, 0, -1, -1], [2] + [-1] * 7, [-1] * 8],
+        encoder_segment_ids=[[1, 1, 1, 1, 1, 1, 2, 2], [1] + [0] * 7, [0] * 8],
+    )
+    bare = EncoderFeatures(lengths={"inputs": 8}).convert([[pair]])
+    assert not {"encoder_token_types", "encoder_language_ids", "next_sentence_labels"} & set(bare)
+    equal(bare, encoder_positions=[[0, 1, 2, 0, 1, 2, 0, 0]])
+
+
+def test_encoder_refuses_ids_that_the_model_lacks():
+    x = example(inputs=[1, 5], targets=[1, 5], language_ids=[0, 4], token_types=[0, 2])
+    with pytest.raises(ValueError, match="'language_ids' from 0 to 4, but the model has 4"):
+        EncoderFeatures(lengths={"inputs": 2}, num_languages=4).convert([[x]])
+    with pytest.raises(ValueError, match="'token_types' from 0 to 2, but the model has 2"):
+        EncoderFeatures(lengths={"inputs": 2}, num_types=2).convert([[x]])
+
+
+def test_examples_with_a_label_have_a_row_each():
+    converter = EncoderFeatures(lengths={"inputs": 6}, next_sentence=True)
+    pairs = [example(inputs=[1, 5], targets=[1, 5]) | {"next_sentence_labels": np.int32(k)} for k in (1, 0)]
+    assert [converter.sizes(pair) for pair in pairs] == [(6,), (6,)]
+    assert converter.sizes(example(inputs=[])) == (0,)
+    batch = converter.convert([[pairs[0]], [], [pairs[1]]])
+    equal(batch, next_sentence_labels=[1, -1, 0], encoder_segment_ids=[[1, 1] + [0] * 4, [0] * 6, [1, 1] + [0] * 4])
+    assert batch["next_sentence_labels"].dtype == np.int32
+    assert pack(converter, pairs, group=2) == [[pairs[0]], [pairs[1]]]
+    with pytest.raises(ValueError, match="2 examples with next_sentence_labels share a row"):
+        converter.convert([pairs])
+    with pytest.raises(ValueError, match=r"Task 'a' .*lacks \['next_sentence_labels'\]"):
+        converter.check_task("a", {"inputs", "targets"})
+
+
+def test_everything_of_a_token_is_cut_with_it():
+    converter = EncoderFeatures(lengths={"inputs": 4}, eos_id=2)
+    x = example(
+        inputs=[1, 5, 2, 6, 7, 2],
+        targets=[1, 5, 2, 6, 7, 2],
+        token_types=[0, 0, 0, 1, 1, 1],
+        positions=[0, 1, 2, 0, 1, 2],
+    ) | {"language_ids": np.int32(1), "next_sentence_labels": np.int32(1)}
+    trimmed, cut = converter.trim(x)
+    assert cut == 2
+    equal(trimmed, inputs=[1, 5, 2, 2], token_types=[0, 0, 0, 1], positions=[0, 1, 2, 0], language_ids=1)
+    with pytest.raises(ValueError, match="'token_types' 1: must be equal"):
+        converter.trim(example(inputs=[1, 2], targets=[1, 2], token_types=[0]))
+
+
 def test_encoder_without_weights_has_loss_everywhere():
     batch = EncoderFeatures(lengths={"inputs": 3}).convert([[example(inputs=[4, 5], targets=[6, 7])]])
     equal(batch, encoder_loss_weights=[[1, 1, 0]])

@@ -47,3 +47,14 @@ def test_every_string_of_every_example_comes_in_order():
 def test_a_mixture_gives_each_task_once_whatever_the_rates():
     assert list(texts.raw_texts("texts_both")) == 2 * ["train: é one", "1", "train: two", "2"]
     assert list(texts.raw_texts({"texts_b": 7.0})) == ["train: é one", "1", "train: two", "2"]
+
+
+def test_what_several_tasks_read_of_one_source_comes_once():
+    source = registry.TextSource(lambda split: [PAGE], splits=("train",))
+    names = registry.add_objectives("texts_page", source)
+    assert list(texts.raw_texts(dict.fromkeys(names, 1.0))) == ["One page."]
+    registry.add_objectives("texts_page", source, field="answer")
+    registry.add_text_to_text("texts_page_mlm", source, metric_fns=[])
+    assert list(texts.raw_texts(dict.fromkeys(names, 1.0))) == ["Yes.", "No."]
+    for name in names:
+        seqio.TaskRegistry.remove(name)

@@ -108,3 +108,11 @@ def test_decoding_does_not_need_padding_to_be_zero():
     wrapped = data_vocabularies.SeqioVocabulary(vocabulary)
     assert wrapped.pad_id == 1
     assert wrapped.decode(np.array([0, 3, 4, 2, 1])) == "w0 w1"
+
+
+def test_words_of_our_vocabularies_alone():
+    marks = data_vocabularies.word_marks(data_vocabularies.SeqioVocabulary(vocabularies.ByteVocabulary()))
+    assert np.flatnonzero(marks.begins[3:259]).tolist() == [9, 10, 11, 12, 13, 32]
+    for other in (seqio.ByteVocabulary(), data_vocabularies.PlaceholderVocabulary(), None):
+        with pytest.raises(ValueError, match="cannot tell where words begin: bind one of t2t.vocabulary"):
+            data_vocabularies.word_marks(other)

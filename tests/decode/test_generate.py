@@ -9,7 +9,7 @@ import pytest
 from models import tiny
 
 from t2t.decode import generate, prompts
-from t2t.decode.decoding import Decoding
+from t2t.decode.decoding import Decoding, allowed_tokens
 from t2t.decode.refusal import TextError
 from t2t.models.base import Network
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -218,6 +218,17 @@ def test_results_are_in_the_order_of_the_prompts_with_progress():
     alone = [generate.generate(network, params, [p], decoding=decoding, start_id=0)[0] for p in prompts_]
     assert found == alone
     assert done[-1] == 7 and done == sorted(done)
+
+
+def test_a_token_may_be_forced_to_be_the_first():
+    decoding = Decoding(eos_id=EOS, max_tokens=4, min_tokens=2, vocab_size=5, first_id=3)
+    first, then = (np.flatnonzero(allowed_tokens(7, step, decoding)[0]).tolist() for step in (0, 2))
+    assert (first, then) == ([3], [0, 1, 2, 3, 4])
+    network, params = model("t5_1_0")
+    for beams in (1, 2):
+        settings = Decoding(eos_id=EOS, max_tokens=3, beams=beams, first_id=7)
+        found = generate.generate(network, params, PROMPTS, decoding=settings, start_id=0)
+        assert [row[0] for row in found] == [7] * len(PROMPTS)
 
 
 def test_decoding_is_hashable_and_replaceable():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors
 
+import t2t
 from t2t import families, heads
 from t2t.families import deberta, deberta_v2
 from t2t.hf import export, load
@@ -21,6 +22,7 @@ THIRD = deberta.deberta(**SIZES, num_buckets=4, norms_distances=True, shares_pro
 SECOND = deberta_v2.convolved(THIRD)
 REPLACED = deberta_v2.with_head(THIRD, heads.PRETRAINING)
 MASKED = deberta_v2.with_head(THIRD, heads.MaskedLM())
+ENHANCED = heads.EnhancedMaskedLM()
 
 
 def _written(directory, config):
@@ -113,6 +115,72 @@ def test_the_head_of_masked_words_is_read_under_either_name(config, tmp_path):
     opened = load.open_directory(tmp_path)
     assert opened.config == config
     tiny.assert_trees_equal(opened.params(), params)
+
+
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [(deberta, FIRST), (deberta_v2, SECOND), (deberta_v2, THIRD)],
+    ids=["first", "second", "third"],
+)
+def test_the_mask_decoder_is_written_with_its_table_and_comes_back(family, config, tmp_path):
+    config = family.with_head(config, ENHANCED)
+    params, tensors = _written(tmp_path, config)
+    table = params["head"]["mask_decoder"]["positions"]
+    np.testing.assert_array_equal(tensors["deberta.embeddings.position_embeddings.weight"], table)
+    attributes = json.loads((tmp_path / "config.json").read_text())
+    assert (attributes["architectures"], attributes["enhanced_mask_decoder"]) == ([f"{_prefix(family)}Model"], True)
+    assert attributes["max_position_embeddings"] == 9
+    assert "which no class" not in (tmp_path / "README.md").read_text()
+    assert "No class of transformers reads `cls.predictions.*`" in (tmp_path / "README.md").read_text()
+    opened = load.open_directory(tmp_path)
+    assert opened.config == config
+    tiny.assert_trees_equal(opened.params(), params)
+    without = load.open_directory(tmp_path, head=heads.MaskedLM())
+    assert without.config == family.with_head(config, heads.MaskedLM())
+    del params["head"]["mask_decoder"]
+    tiny.assert_trees_equal(without.params(), params)
+
+
+def _prefix(family):
+    return "Deberta" if family is deberta else "DebertaV2"
+
+
+def test_published_files_give_the_mask_decoder_where_it_is_asked_for(tmp_path):
+    """Their config.json does not tell: transformers reads the plain head, and so does t2t unless told otherwise."""
+    config = deberta.with_head(FIRST, ENHANCED)
+    params, tensors = _written(tmp_path, config)
+    published = {
+        name.replace("cls.predictions.transform.", "lm_predictions.lm_head.").replace(
+            "cls.predictions.", "lm_predictions.lm_head."
+        ): tensor
+        for name, tensor in tensors.items()
+    }
+    _rewrite(tmp_path, published, enhanced_mask_decoder=None, architectures=None, legacy=None)
+    assert load.open_directory(tmp_path).config == deberta.with_head(FIRST, heads.MaskedLM())
+    opened = load.open_directory(tmp_path, head=ENHANCED)
+    assert (opened.config, opened.fresh, opened.dropped) == (config, (), ())
+    tiny.assert_trees_equal(opened.params(), params)
+
+
+def test_the_mask_decoder_of_published_sizes():
+    plain = t2t.count_parameters(t2t.preset("deberta-base", head=heads.MaskedLM()))
+    assert t2t.count_parameters(t2t.preset("deberta-base", head=ENHANCED)) == plain + 512 * 768
+
+
+def test_absolute_positions_at_the_start_leave_no_place_for_a_mask_decoder():
+    absolute = deberta.deberta(**SIZES, max_positions=9)
+    with pytest.raises(ValueError, match="has no mask decoder"):
+        deberta.with_head(absolute, ENHANCED)
+
+
+@pytest.mark.parametrize("family", families.all_families().values(), ids=lambda family: family.model_type)
+def test_other_families_have_no_mask_decoder(family):
+    config = next(iter(family.presets.values()))()
+    if family.model_type.startswith("deberta"):
+        assert family.with_head(config, ENHANCED).has_mask_decoder
+        return
+    with pytest.raises(ValueError, match=r"has no head EnhancedMaskedLM\(\)"):
+        family.with_head(config, ENHANCED)
 
 
 @pytest.mark.parametrize(

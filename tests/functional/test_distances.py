@@ -18,6 +18,12 @@ def test_sinusoids_of_every_distance(max_distance):
     np.testing.assert_allclose(table, [relative.sinusoid(d, 6) for d in expected], atol=1e-12)
 
 
+def test_mirrored_sinusoids_are_those_of_the_opposite_distances():
+    table = distances.distance_sinusoids(length=4, past_length=3, width=6)
+    expected = [relative.sinusoid(-d, 6) for d in range(6, -4, -1)]
+    np.testing.assert_allclose(distances.mirror(jnp.asarray(table, jnp.float32)), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(("length", "past"), [(5, 0), (4, 3), (1, 0), (1, 6)])
 def test_shifted_rows_are_those_of_their_distance(length, past):
     width = past + 2 * length - 1

@@ -84,7 +84,7 @@ def _shifted(arrays: dict[str, np.ndarray], end: int) -> dict[str, np.ndarray]:
 
 
 NAMES = {
-    "logits": ("logits", "prediction_logits"),
+    "logits": ("mc_logits", "logits", "prediction_logits"),
     "next_sentence_logits": ("seq_relationship_logits", "sop_logits"),
     "start_logits": ("start_logits",),
     "end_logits": ("end_logits",),
@@ -105,7 +105,11 @@ def inputs(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         names["langs"] = f"{side}_language_ids"
     if case.side == "both":
         names |= {"decoder_input_ids": "decoder_input_tokens", "decoder_attention_mask": "decoder_segment_ids"}
-    return {theirs: arrays[ours] for theirs, ours in names.items()}
+    given = {theirs: arrays[ours] for theirs, ours in names.items()}
+    if case.side == "decoder" and case.choices:  # whose class reads words too, and is told where a text ends
+        real = given["attention_mask"]
+        given |= {"attention_mask": real.reshape(-1, real.shape[-1]), "mc_token_ids": real.sum(axis=-1) - 1}
+    return given
 
 
 def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -119,6 +123,10 @@ def run(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]
         value = next((result[name] for name in theirs if result.get(name) is not None), None)
         if value is not None:
             found[ours] = value
+    if case.architecture.endswith("ForNextSentencePrediction"):
+        found["next_sentence_logits"] = found.pop("logits")
+    if case.choices and "hidden_states" in found:  # choices are rows in ours
+        found["hidden_states"] = tuple(state.reshape(-1, *state.shape[-2:]) for state in found["hidden_states"])
     return found
 
 
@@ -133,7 +141,8 @@ def outputs(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, 
 
 def assert_equal(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray], *, tolerance: float = 1e-4) -> None:
     """Every output of transformers equals ours where the input is no padding, by the absolute difference."""
-    assert theirs.keys() & {"logits", "start_logits", "hidden_states"}, "transformers gave nothing to compare"
+    scores = {"logits", "next_sentence_logits", "start_logits", "hidden_states"}
+    assert theirs.keys() & scores, "transformers gave nothing to compare"
     for name, mine, other in compared(ours, theirs, arrays):
         np.testing.assert_allclose(mine, other, atol=tolerance, rtol=0, err_msg=name)
 

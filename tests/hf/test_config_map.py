@@ -1,6 +1,8 @@
 """Config maps are strict: what is unknown or impossible is named, all of it at once."""
 
 import dataclasses
+import json
+import pathlib
 
 import pytest
 
@@ -9,11 +11,12 @@ from t2t.families import bert, gpt2, t5
 from t2t.hf import config_map
 from t2t.nn.block import BlockConfig
 from t2t.nn.norm import RMSNorm
+from tests.hf import version4
 
 ATTRIBUTES = config_map.Attributes(read={"width": 8, "act": "relu"}, fixed={"is_decoder": (False,)})
 
 
-def read(model_type: str, names=(), **attributes):
+def read(model_type, names=(), **attributes):
     family = families.by_model_type(model_type)
     values = family.attributes.values({"model_type": model_type, **attributes})
     return family.from_hf(values, frozenset(names))
@@ -28,7 +31,7 @@ def test_everything_unknown_and_impossible_is_named():
         ATTRIBUTES.values({"model_type": "x", "alpha": 1, "beta": "b", "is_decoder": True, "pruned_heads": {"0": [1]}})
     for part in ("alpha=1", "beta='b'", "is_decoder=True", "pruned_heads={'0': [1]}"):
         assert part in str(error.value)
-    assert "delete them in config.json, or name them in t2t.hf.load.open_directory(" in str(error.value)
+    assert "delete them in config.json, or name them: t2t.load(..., ignore_attributes=[NAME])" in str(error.value)
 
 
 @pytest.mark.parametrize("model_type", families.all_families())
@@ -163,6 +166,65 @@ def test_published_config_json_are_the_presets():
     for name, (model_type, attributes) in published.items():
         names = [] if families.preset(name).head else poolers.get(model_type, ["pooler.dense.weight"])
         assert read(model_type, names, **attributes) == families.preset(name), name
+
+
+PUBLISHED = json.loads((pathlib.Path(__file__).parent / "published.json").read_text(encoding="utf-8"))
+"""Whole config.json of released models, with the preset that they mean and names that their tensors have."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_whole_published_config_json_are_read(name):
+    attributes, names = PUBLISHED[name]["config"], PUBLISHED[name]["tensors"]
+    model_type = attributes["model_type"]
+    family = families.by_model_type(model_type)
+    assert family.attributes.misfits(attributes) == []
+    config = read(**attributes, names=names)
+    if (preset := PUBLISHED[name]["preset"]) is not None:
+        ours = dataclasses.replace(families.preset(preset), head=config.head)
+        assert config_map.differences(ours, config) == []
+    # What is read is written again as it was.
+    written, kept = family.to_hf(config), family.kept(config)
+    for attribute in (family.attributes.read.keys() & attributes.keys() & written.keys()) - kept - EQUIVALENT:
+        assert attributes[attribute] in (written[attribute], None), attribute
+
+
+EQUIVALENT = {"attention_types", "pos_att_type", "hidden_act", "max_relative_positions"}
+"""Attributes with several ways to say the same."""
+
+
+def test_labels_of_transformers_2_are_counted():
+    attributes = PUBLISHED["dbmdz/bert-large-cased-finetuned-conll03-english"]["config"]
+    assert read(**attributes).head.num_labels == 9
+    del attributes["id2label"]
+    assert read(**attributes).head.num_labels == 9
+    assert read(**{**attributes, "_num_labels": 5, "num_labels": 4}).head.num_labels == 4
+
+
+def test_every_family_has_a_published_config_json():
+    assert {entry["config"]["model_type"] for entry in PUBLISHED.values()} == set(families.all_families())
+
+
+ATTRIBUTES_OF_VERSION_4 = """
+answer = {kind: transformers.CONFIG_MAPPING[kind]().to_dict() for kind in given["kinds"]}
+"""
+
+
+@pytest.mark.hf
+def test_all_attributes_that_transformers_writes_are_known():
+    import transformers
+
+    for model_type in set(families.all_families()) & set(transformers.CONFIG_MAPPING):
+        attributes = transformers.CONFIG_MAPPING[model_type]().to_dict()
+        assert families.by_model_type(model_type).attributes.values(json.loads(json.dumps(attributes)))
+
+
+@pytest.mark.hf
+@pytest.mark.hf4
+@pytest.mark.slow
+def test_all_attributes_that_transformers_4_writes_are_known():
+    found = version4.run(ATTRIBUTES_OF_VERSION_4, kinds=list(families.all_families()))
+    for model_type, attributes in found.items():
+        assert families.by_model_type(model_type).attributes.values(attributes)
 
 
 def tiny(**sizes):

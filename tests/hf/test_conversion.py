@@ -1,6 +1,9 @@
 """What SentencePiece models become; that the ids are the same is tested with the tokenizer files."""
 
+import json
+
 import pytest
+import tokenizers
 
 from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
@@ -36,6 +39,15 @@ def test_sentinels_and_the_mask_take_the_space_before_them(trained):
     }  # fmt: skip
     assert added["<extra_id_0>"]["id"] == trained.size - 1
     assert added["</s>"]["id"] == 1
+
+
+def test_mode_tokens_are_one_token_there_too():
+    ours = vocabularies.train_sentencepiece(lines.corpus(), size=800, sentinels=300, modes=True)
+    for vocabulary in (ours, vocabularies.ByteVocabulary(modes=True)):
+        convert = conversion.from_bytes if vocabulary.kind == "bytes" else conversion.from_sentencepiece
+        theirs = tokenizers.Tokenizer.from_str(json.dumps(convert(vocabulary)))
+        for text in ("[NLU] a text <extra_id_99>", "[S2S]", "two words[NLG]", "[NLU"):
+            assert theirs.encode(text).ids == vocabulary.encode(text), text
 
 
 def test_the_map_of_our_vocabularies_is_nfkc_but_for_a_tilde(trained):

@@ -9,8 +9,9 @@ import safetensors.numpy
 from flax import traverse_util
 
 import t2t
-from t2t import heads
+from t2t import cli, families, heads
 from t2t.errors import UsageError
+from t2t.families import gpt2, xlm, xlnet
 from t2t.hf import export, files, load
 from tests.hf import tiny
 
@@ -159,12 +160,60 @@ def test_the_error_says_what_makes_a_directory_that_opens(exported, tmp_path):
     rewrite(exported["gpt2"], theirs, change)
     with pytest.raises(ValueError) as error:
         t2t.load(theirs)
-    call = f"t2t.hf.load.open_directory({str(theirs)!r}, drop=[tensors], fresh=[parameters])"
-    assert call in str(error.value) and "t2t.hf.export.export" in str(error.value)
-    values = {"tensors": "extra", "parameters": "decoder/final_norm/bias"}
-    opened = eval(call, {"t2t": t2t, **values})
-    export.export(ours, config=opened.config, params=opened.params())
+    assert "t2t import --drop TENSORS --fresh PARAMETERS" in str(error.value)
+    names = ["--drop", "extra", "--fresh", "decoder/final_norm/bias"]
+    assert cli.main(["import", str(theirs), str(ours), *names]) == 0
     assert t2t.load(ours).config == tiny.GPT2
+
+
+SIZES = {"num_layers": 2, "d_model": 12, "num_heads": 3, "vocab_size": 11}
+REFUSED = [(family.model_type, name) for family in families.all_families().values() for name in family.refused]
+
+
+@pytest.mark.parametrize(("model_type", "name"), REFUSED)
+def test_classes_with_a_head_that_t2t_lacks_are_refused_by_their_name(tmp_path, model_type, name):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type, "architectures": [name]}))
+    with pytest.raises(UsageError, match=f"t2t does not read {name}: .*(Open|open)"):
+        load.open_directory(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["XLNetForQuestionAnswering", "XLMForQuestionAnswering"])
+def test_another_head_than_the_one_that_t2t_lacks_can_be_asked_for(tmp_path, name):
+    config, prefix = {
+        "XLNetForQuestionAnswering": (xlnet.xlnet(**SIZES, d_ff=7), ""),
+        "XLMForQuestionAnswering": (xlm.xlm(**SIZES), "qa_outputs."),
+    }[name]
+    export.export(tmp_path, config=config, params=tiny.params(config))
+    unread = {f"{prefix}start_logits.dense.weight", f"{prefix}answer_class.dense_1.weight"}
+    rewrite(tmp_path, tmp_path, lambda tensors: tensors | {key: np.ones((1, 12), np.float32) for key in unread})
+    attributes = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(attributes | {"architectures": [name]}))
+    opened = load.open_directory(tmp_path, head=heads.BARE)
+    assert (opened.config, set(opened.dropped)) == (config, unread)
+    tiny.assert_trees_equal(opened.params(), tiny.params(config))
+    assert load.open_directory(tmp_path, head=heads.QuestionAnswering()).config.head.task == "span"
+
+
+def test_of_two_heads_that_of_words_is_opened_where_it_is_asked_for(exported, tmp_path):
+    config = gpt2.with_head(tiny.GPT2, heads.MultipleChoice())
+    export.export(tmp_path, config=config, params=tiny.params(config))
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["GPT2DoubleHeadsModel"]
+    assert load.open_directory(tmp_path).config == config
+    opened = load.open_directory(tmp_path, head=heads.PRETRAINING)
+    assert opened.config == tiny.GPT2
+    assert set(opened.dropped) == {f"multiple_choice_head.summary.{part}" for part in ("weight", "bias")}
+    attributes = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(attributes | {"summary_activation": "tanh"}))
+    with pytest.raises(UsageError, match="summary_activation='tanh', not None"):
+        load.open_directory(tmp_path)
+
+
+def test_no_head_can_be_asked_for(exported):
+    opened = load.open_directory(exported["masked"], head=heads.BARE)
+    assert opened.config == tiny.BERT
+    assert set(opened.fresh) == {"pooler/kernel", "pooler/bias"}
+    assert load.open_directory(exported["gpt2"], head=heads.BARE).config == tiny.GPT2
+    assert families.preset("bert-tiny", head=heads.BARE) == families.preset("bert-tiny")
 
 
 def test_another_head(exported):

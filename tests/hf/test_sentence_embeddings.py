@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import t2t
+from t2t import heads
 from t2t import vocabulary as vocabularies
 from t2t.errors import UsageError
 from t2t.families import bert
+from t2t.hf import load
 from t2t.models import base
 from t2t.nn import classification
 from tests.hf import tiny
@@ -44,7 +46,24 @@ def test_vectors_are_pooled_states(tmp_path, pooling):
     np.testing.assert_allclose(opened.encode(TEXTS), expected, atol=1e-4)
 
 
-def test_a_model_with_a_head_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="an encoder without a head"):
-        t2t.init(tiny.MASKED).export(tmp_path / "out", sentence_embeddings="mean")
+@pytest.mark.parametrize("head", [heads.MaskedLM(), heads.PRETRAINING, heads.SequenceClassification()])
+def test_a_head_is_left_out(tmp_path, head):
+    config = bert.with_head(CONFIG, head)
+    params = tiny.params(config)
+    ours = t2t.Model(config=config, params=params, vocabulary=BYTES)
+    written = ours.export(tmp_path / "out", sentence_embeddings="mean")
+    assert "modules.json" in written
+    opened = load.open_directory(tmp_path / "out")
+    assert opened.config == CONFIG
+    found = opened.params()
+    for name in ("embed", "encoder"):
+        tiny.assert_trees_equal(found[name], params[name])
+    # What the model was trained without is zeros.
+    pooler = params.get("pooler", {"kernel": np.zeros((12, 12)), "bias": np.zeros(12)})
+    tiny.assert_trees_equal(found["pooler"], pooler)
+
+
+def test_a_decoder_has_no_sentence_embeddings(tmp_path):
+    with pytest.raises(UsageError, match="come from an encoder"):
+        t2t.init(tiny.GPT2).export(tmp_path / "out", sentence_embeddings="mean")
     assert not (tmp_path / "out").exists()

@@ -6,9 +6,11 @@ import pytest
 import sentencepiece
 import tokenizers
 
+from t2t import heads
 from t2t import vocabulary as vocabularies
-from t2t.hf import tokenizer
-from tests.hf import lines
+from t2t.families import xlm
+from t2t.hf import export, tokenizer
+from tests.hf import lines, tiny
 from tests.shared_data import shared_data
 
 T5_FRAME = {"before": [], "after": [1], "input_names": ["input_ids", "attention_mask"]}
@@ -231,3 +233,49 @@ def test_transformers_opens_the_directory_and_gives_the_same_ids(trained, kind, 
     assert [getattr(opened, f"{role}_token_id") for role in special] == [
         getattr(vocabulary, f"{role}_id") for role in special
     ]
+
+
+MOSES = vocabularies.MosesVocabulary(
+    json.dumps({piece: i for i, piece in enumerate(("<s>", "</s>", "<pad>", "<unk>", "<special0>", "<special1>", "l",
+                                                    "o", "w</w>", "low</w>", ",</w>"))}),
+    "l o\nlo w</w>\n",
+)  # fmt: skip
+XLM = xlm.with_head(xlm.xlm(num_layers=1, d_model=12, num_heads=3, vocab_size=11, max_positions=9), heads.MaskedLM())
+
+
+def test_words_of_moses_have_the_files_of_their_own_class(tmp_path):
+    written = export.export(tmp_path, config=XLM, params=tiny.params(XLM), vocabulary=MOSES)
+    assert {"vocab.json", "merges.txt", "tokenizer_config.json"} < set(written)
+    assert "tokenizer.json" not in written
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert (config["tokenizer_class"], config["do_lowercase_and_remove_accent"]) == ("XLMTokenizer", True)
+    assert (config["mask_token"], config["cls_token"]) == ("<special1>", "</s>")
+    assert config["additional_special_tokens"] == ["<special0>", "<special1>"]
+    assert "pip install sacremoses" in (tmp_path / "README.md").read_text()
+    again = vocabularies.Vocabulary.load(tmp_path)
+    assert again.encode("Low, <special1> low") == MOSES.encode("Low, <special1> low")
+    assert (again.mask_id, again.special_ids) == (5, MOSES.special_ids)
+    special = json.loads((tmp_path / "config.json").read_text())
+    assert (special["pad_token_id"], special["mask_index"]) == (2, 5)
+
+
+def test_words_of_moses_are_refused_where_their_class_would_frame_them_otherwise(tmp_path):
+    config = tiny.T5
+    with pytest.raises(
+        ValueError, match=r"XLMTokenizer, which writes .*'before': \[0\].*trained with .*'before': \[\]"
+    ):
+        export.export(tmp_path / "out", config=config, params=tiny.params(config), vocabulary=MOSES)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_transformers_opens_words_of_moses(tmp_path):
+    pytest.importorskip("sacremoses")
+    import transformers
+
+    export.export(tmp_path, config=XLM, params=tiny.params(XLM), vocabulary=MOSES)
+    opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("Low, löw <special1>", "", "l. low"):
+        assert opened(text)["input_ids"] == [0, *MOSES.encode(text), 1]
+    assert opened("low", "low")["input_ids"] == [0, 9, 1, 9, 1]

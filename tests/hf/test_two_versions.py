@@ -69,7 +69,7 @@ for name, (path, architecture, config, inputs) in given["models"].items():
     model.save_pretrained(path)
     with torch.no_grad():
         out = model(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
-    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
+    names = ("mc_logits", "logits", "prediction_logits", "start_logits", "last_hidden_state")
     answer[name] = next([k, out[k].tolist()] for k in names if k in out)
 """
 
@@ -193,8 +193,9 @@ def test_what_4_57_wrote_of_every_class_is_read(tmp_path):
             continue
         output = base.Network(opened.config).apply(jax.tree.map(jnp.asarray, opened.params()), batch)
         kind, theirs = found[case.name][0], np.array(found[case.name][1])
-        names = {"prediction_logits": "logits", "last_hidden_state": "last_hidden"}
-        ours = np.asarray(getattr(output, names.get(kind, kind)))
+        names = {"mc_logits": "logits", "prediction_logits": "logits", "last_hidden_state": "last_hidden"}
+        ours = getattr(output, names.get(kind, kind))
+        ours = np.asarray(output.next_sentence_logits if ours is None else ours)
         real = batch[f"{'decoder' if case.side != 'encoder' else 'encoder'}_segment_ids"] != 0
         if theirs.shape[: real.ndim] == real.shape:
             ours, theirs = ours[real], theirs[real]

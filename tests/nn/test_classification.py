@@ -93,6 +93,28 @@ def test_one_score_has_no_axis_of_labels(task, shape):
     assert output["logits"].shape == shape
 
 
+def test_two_linear_layers_without_anything_between_them():
+    params, output = _run(ClassificationHead(task="choice", num_labels=1, activation="identity", dense_dim=2))
+    assert params["dense"]["kernel"].shape == (D_MODEL, 2)
+    first = _hidden()[np.arange(3), [0, 1, 2]]
+    inner = first @ params["dense"]["kernel"] + params["dense"]["bias"]
+    expected = (inner @ params["classifier"]["kernel"] + params["classifier"]["bias"])[:, 0]
+    np.testing.assert_allclose(output["logits"], expected, atol=1e-5)
+
+
+def test_the_width_of_a_layer_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="dense_dim = 2: must be None where there is no dense layer"):
+        ClassificationHead(task="choice", num_labels=1, dense_dim=2)
+
+
+def test_the_next_sentence_has_scores_of_its_own():
+    pooled = np.random.default_rng(1).normal(size=(3, D_MODEL)).astype(np.float32)
+    params, output = _run(ClassificationHead(task="next", num_labels=2, pooling="pooler"), pooled=jnp.asarray(pooled))
+    expected = pooled @ params["next_sentence"]["kernel"] + params["next_sentence"]["bias"]
+    assert set(output) == {"next_sentence_logits"}
+    np.testing.assert_allclose(output["next_sentence_logits"], expected, atol=1e-5)
+
+
 def test_what_the_pooler_made_is_read_where_asked_for():
     head = ClassificationHead(task="sequence", num_labels=2, pooling="pooler")
     assert head.reads_pooled

@@ -85,3 +85,16 @@ def test_table_for_a_tied_head_is_in_dtype():
 def test_wrong_fields_are_refused_by_name(field, value):
     with pytest.raises(ValueError, match=rf"EmbedConfig.{field} = {value!r}: must be"):
         EmbedConfig(**({"vocab_size": 11, "dim": 6} | {field: value}))
+
+
+def test_language_minus_one_is_none():
+    config = EmbedConfig(vocab_size=11, dim=6, num_languages=3)
+    rng = np.random.default_rng(1)
+    tables = {"embedding": _tables()["embedding"], "languages": rng.normal(size=(3, 6)).astype(np.float32)}
+    embed, tokens = config.make(), jnp.array([[3, 10, 0]])
+    got = embed.apply(variables(tables), tokens, languages=jnp.array([[2, -1, 0]]))
+    expected = tables["embedding"][[3, 10, 0]] + np.stack([tables["languages"][2], np.zeros(6), tables["languages"][0]])
+    np.testing.assert_allclose(got[0], expected, atol=1e-6)
+    absent = embed.apply(variables(tables), tokens)
+    np.testing.assert_array_equal(embed.apply(variables(tables), tokens, languages=jnp.full((1, 3), -1)), absent)
+    assert np.isnan(embed.apply(variables(tables), tokens, languages=jnp.array([[3, 0, 0]]))[0, 0]).all()

@@ -34,9 +34,11 @@ def attention(
     terms: tuple[str, ...] = ("c2p", "p2c"),
     max_distance: int,
     num_buckets: int | None = None,
+    read: np.ndarray | None = None,
 ) -> np.ndarray:
     """What every position reads, [T, D], of one example [T, D]; `params` as the layer's, `allowed` [T, T].
 
+    Keys and values are made of `read` [T, D] where it is given, and else of what looks for them.
     Of the last term, the distance is that from the one read to the reader, as in the released code.
     """
     x, table = x.astype(np.float64), table.astype(np.float64)
@@ -45,7 +47,8 @@ def attention(
         return np.einsum("td,dnh->tnh", y, params[name]["kernel"]) + params[name].get("bias", 0.0)
 
     shared = "position_key" not in params and "position_query" not in params
-    query, key, value = (project(name, x) for name in ("query", "key", "value"))
+    query = project("query", x)
+    key, value = (project(name, x if read is None else read.astype(np.float64)) for name in ("key", "value"))
     position_key = project("key" if shared else "position_key", table) if "c2p" in terms else None
     position_query = project("query" if shared else "position_query", table) if "p2c" in terms else None
     length, num_heads, head_dim = query.shape

@@ -1,5 +1,7 @@
 """How a run begins: the vocabulary it takes, what its checkpoints hold, and the words for a run that cannot go on."""
 
+import json
+
 import pytest
 
 from t2t.errors import UsageError
@@ -95,3 +97,18 @@ def test_the_store_keeps_what_the_config_says(tmp_path):
     experiment = tiny_run.experiment(checkpoint={"keep": 2, "best": "tiny_first/accuracy", "best_is": "highest"})
     store = beginning.open_store(run_directory.RunDirectory(tmp_path), experiment)
     assert (store.keep, store._best) == (2, checkpoint.Best(metric="tiny_first/accuracy", lower_is_better=False))
+
+
+def test_attributes_of_the_published_files_stay_with_a_run(tmp_path):
+    """Those of a head that it does not train, for its export; how to generate is its own."""
+    kept = {"classifier_pooling": "mean"}
+    source = initialize.Source(
+        path=tmp_path, kind="Hugging Face", config=None, vocabulary=None, shapes={}, leaves=lambda asked: iter(()),
+        origin={"kept": kept, "generation": {"num_beams": 4}},
+    )  # fmt: skip
+    store = beginning.open_store(run_directory.RunDirectory(tmp_path / "run"), tiny_run.experiment())
+    assert beginning.origin(source, store, None) == {"origin": {"kept": kept}}
+    assert beginning.origin(None, store, None) == {}
+    (tmp_path / "run" / "checkpoints" / "3").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / "3" / "config.json").write_text(json.dumps({"origin": {"kept": kept}}))
+    assert beginning.origin(None, store, 3) == {"origin": {"kept": kept}}

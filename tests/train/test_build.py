@@ -8,10 +8,12 @@ import pytest
 
 from t2t.data import features
 from t2t.errors import UsageError
+from t2t.families import xlm
 from t2t.models import base
 from t2t.nn.positions.absolute import LearnedPositions
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
+from t2t.objectives.sentence_pairs import SentencePairModeling
 from t2t.train import build
 from t2t.train.schedules import Constant
 from t2t.vocabulary import ByteVocabulary
@@ -52,6 +54,20 @@ def test_the_converter_follows_the_architecture(model, converter):
     assert type(made) is converter
     assert made.lengths == lengths
     assert getattr(made, "predictions", 3) == 3
+
+
+def test_an_encoder_reads_types_and_languages_if_it_has_them_and_labels_if_they_are_learned():
+    def made(model, objective):
+        experiment = tiny_run.experiment(model=model, objective=objective, data={"lengths": {"inputs": 8}})
+        return build.make_converter(experiment, ByteVocabulary())
+
+    plain = made(tiny.bert(), MaskedLanguageModeling())
+    assert (plain.num_types, plain.num_languages, plain.next_sentence) == (2, 0, False)
+    assert made(tiny.bert(), SentencePairModeling()).next_sentence
+    with pytest.raises(UsageError, match=r"no next-sentence classifier.*head=heads.PRETRAINING"):
+        made(tiny.bert(next_sentence=False), SentencePairModeling())
+    speaker = xlm.xlm(num_layers=1, d_model=8, num_heads=2, vocab_size=300, num_languages=5)
+    assert made(speaker, MaskedLanguageModeling()).num_languages == 5
 
 
 @pytest.mark.parametrize(("model", "extra"), [(tiny_run.model(), "predictions"), (tiny.bert(), "input")])

@@ -138,3 +138,11 @@ def test_leaves_are_placed_where_they_are_wanted():
     value = initialize._place(np.arange(6.0), jax.ShapeDtypeStruct((6,), jnp.float32))
     assert value.dtype == jnp.float32
     assert base.count_parameters(tiny_run.model()) == 15584
+
+
+def test_a_vocabulary_that_is_not_understood_is_asked_for(run, caplog, tmp_path):
+    source = dataclasses.replace(initialize.open_source(run), vocabulary=tmp_path)
+    with pytest.raises(UsageError, match=r"is not understood: .*holds no vocabulary.*with --vocabulary"):
+        initialize.load_vocabulary(source)
+    initialize.check_same_vocabulary(source, ByteVocabulary())
+    assert "is not understood" in caplog.text and "nothing tells whether" in caplog.text

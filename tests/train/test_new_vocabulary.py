@@ -7,7 +7,7 @@ import string
 import pytest
 
 from t2t.config import Data, Experiment, Train
-from t2t.data import registry
+from t2t.data import registry, ul2
 from t2t.errors import UsageError
 from t2t.train import beginning, new_vocabulary
 
@@ -19,6 +19,7 @@ def rows(split: str) -> list[dict[str, str]]:
 
 
 registry.add_objectives("vocabulary_toy", registry.TextSource(rows, splits=("train", "validation")))
+ul2.add_ul2("vocabulary_toy", registry.TextSource(rows, splits=("train", "validation")))
 
 
 @pytest.fixture
@@ -40,6 +41,20 @@ def test_the_vocabulary_has_the_size_sentinels_and_mask_and_is_a_function_of_the
     assert len(first.sentinels) == 100
     assert first.mask_id is not None
     assert first.pieces() == second.pieces()
+
+
+def test_it_has_as_many_sentinels_as_asked_for_and_modes_where_a_task_begins_with_them(experiment):
+    def train(task, **settings):
+        data = dataclasses.replace(experiment.data, train=task)
+        return new_vocabulary.train_vocabulary(dataclasses.replace(experiment, data=data, **settings))
+
+    ours = train("vocabulary_toy_ul2", vocabulary_size=360, vocabulary_sentinels=300)
+    assert (ours.size, len(ours.sentinels), [*ours.modes]) == (360, 300, ["[NLU]", "[NLG]", "[S2S]"])
+    assert train("vocabulary_toy_span_corruption").modes == {}
+    mixed = train({"vocabulary_toy_span_corruption": 1.0, "vocabulary_toy_ul2_s25": 1.0})
+    assert (len(mixed.sentinels), len(mixed.modes)) == (100, 3)
+    with pytest.raises(UsageError, match="sentinels=-1: give 0 or more"):
+        train("vocabulary_toy_ul2", vocabulary_sentinels=-1)
 
 
 def test_own_files_are_its_text(experiment, tmp_path):

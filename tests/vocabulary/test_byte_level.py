@@ -3,6 +3,7 @@ import pytest
 from hypothesis import strategies as st
 
 from t2t import vocabulary as vocabularies
+from tests.hf import lines
 
 BYTES = vocabularies.ByteVocabulary()
 
@@ -48,3 +49,43 @@ def test_pieces():
 def test_negative_sentinels_are_refused():
     with pytest.raises(ValueError, match="sentinels=-1"):
         vocabularies.ByteVocabulary(sentinels=-1)
+
+
+def test_sentinels_may_count_upwards():
+    upwards = vocabularies.ByteVocabulary(sentinels=3, mask=False, ascending=True)
+    assert (upwards.sentinels, upwards.size) == ((259, 260, 261), 262)
+    assert upwards.encode("a<extra_id_0><extra_id_2>") == [100, 259, 261]
+    assert upwards.decode([261, 100]) == "<extra_id_2>a"
+    assert upwards != vocabularies.ByteVocabulary(sentinels=3, mask=False)
+
+
+@pytest.mark.hf
+def test_ids_equal_those_of_transformers():
+    import transformers
+
+    ours = vocabularies.ByteVocabulary(sentinels=125, mask=False, ascending=True)
+    theirs = transformers.ByT5Tokenizer()
+    some = [*lines.varied(1200, sentinels=125), *lines.hostile(800, names=("<extra_id_3>", "<extra_id_124>"))]
+    assert ours.encode_batch(some) == theirs(some, add_special_tokens=False)["input_ids"]
+    assert len(theirs) == ours.size
+
+
+def test_mode_tokens():
+    modes = vocabularies.ByteVocabulary(sentinels=2, modes=True)
+    assert modes.modes == {"[NLU]": 260, "[NLG]": 261, "[S2S]": 262}
+    assert (modes.size, modes.sentinels) == (265, (264, 263))
+    assert modes.special_ids == (0, 1, 2, *range(259, 265))
+    assert modes.encode("[S2S]a[NLX]") == [262, 100, *(ord(letter) + 3 for letter in "[NLX]")]
+    assert modes.decode([261, 100]) == "[NLG]a"
+    assert modes.pieces()[260:263] == ["[NLU]", "[NLG]", "[S2S]"]
+    assert BYTES.modes == {}
+    assert BYTES.encode("[NLU]") == [ord(letter) + 3 for letter in "[NLU]"]
+
+
+def test_mode_tokens_are_saved(tmp_path):
+    for modes in (False, True):
+        vocabulary = vocabularies.ByteVocabulary(sentinels=4, mask=False, modes=modes)
+        vocabulary.save(tmp_path)
+        loaded = vocabularies.Vocabulary.load(tmp_path)
+        assert (loaded, loaded.modes) == (vocabulary, vocabulary.modes)
+        assert ("modes" in (tmp_path / "vocabulary.json").read_text()) == modes

@@ -42,6 +42,24 @@ def test_bytes_need_no_file(tmp_path):
     assert vocabularies.Vocabulary.load(tmp_path) == vocabulary
 
 
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_repository_of_bytes_needs_no_file_either(tmp_path, file):
+    """ByT5's name their class alone."""
+    (tmp_path / "config.json").write_text("{}")
+    assert not files.holds(tmp_path)
+    (tmp_path / file).write_text(json.dumps({"tokenizer_class": "ByT5Tokenizer"}))
+    assert files.holds(tmp_path)
+    expected = vocabularies.ByteVocabulary(sentinels=125, mask=False, ascending=True)
+    assert vocabularies.Vocabulary.load(tmp_path) == expected
+    expected.save(tmp_path / "ours")
+    assert vocabularies.Vocabulary.load(tmp_path / "ours") == expected
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "ByT5Tokenizer", "extra_ids": 4}))
+    assert vocabularies.Vocabulary.load(tmp_path).size == 263
+    (tmp_path / "added_tokens.json").write_text('{"<new>": 263}')
+    with pytest.raises(ValueError, match=f"{tmp_path} cannot be read as a vocabulary: tokens were added .*: <new>"):
+        vocabularies.Vocabulary.load(tmp_path)
+
+
 def test_a_hugging_face_directory(tmp_path):
     """T5's has both files: SentencePiece is the truth, its tokenizer.json puts a space after sentinels."""
     vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", "t5"))

@@ -132,3 +132,14 @@ def test_sizes_that_cannot_be_say_what_can():
         vocabularies.train_byte_bpe(["abc"], size=300)
     with pytest.raises(ValueError, match="no text"):
         vocabularies.train_wordpiece(["", " "], size=300)
+
+
+def test_mode_tokens_are_one_token_each():
+    pieces = vocabularies.train_wordpiece(LINES, size=400, sentinels=10, modes=True)
+    byte_pairs = vocabularies.train_byte_bpe(LINES, size=400, sentinels=10, modes=True)
+    for vocabulary in (pieces, byte_pairs):
+        assert vocabulary.size == 400
+        assert vocabulary.modes == {"[NLU]": 387, "[NLG]": 388, "[S2S]": 389}
+        assert {*vocabulary.modes.values()} <= {*vocabulary.special_ids}
+        assert vocabulary.encode("[NLG] the")[0] == 388
+        assert vocabulary.encode("the[S2S]")[-1] == 389

@@ -91,7 +91,7 @@ def test_words_of_gpt_are_in_lower_case_and_end_in_a_mark(tmp_path):
 
 @pytest.mark.parametrize(("special", "found"), [("</s>", r"\['<unk>', '</s>'\]"), ("<|endoftext|>", "endoftext")])
 def test_other_vocabularies_whose_words_end_in_a_mark_are_refused(tmp_path, special, found):
-    """XLM's and CLIP's files look alike, but their text is cut into words in other ways."""
+    """Their files look alike, but their text is cut into words in other ways (CLIP)."""
     write_bpe(tmp_path, GPT | {special: 7}, [("a", "b</w>")])
     with pytest.raises(ValueError, match=rf"{found}.*tokenizer.json"):
         vocabularies.Vocabulary.load(tmp_path)

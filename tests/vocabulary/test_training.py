@@ -96,3 +96,36 @@ def test_training_is_silent(capfd):
 def test_settings_that_sentencepiece_does_not_have_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         vocabularies.train_sentencepiece(["some text"], **{"size": 200, **settings})
+
+
+@pytest.fixture(scope="module")
+def with_modes() -> vocabularies.SentencePieceVocabulary:
+    return vocabularies.train_sentencepiece(LINES, size=800, sentinels=300, modes=True)
+
+
+def test_mode_tokens_stand_below_the_mask(with_modes, trained):
+    assert (with_modes.size, len(with_modes.sentinels), with_modes.mask_id) == (800, 300, 499)
+    assert with_modes.modes == {"[NLU]": 496, "[NLG]": 497, "[S2S]": 498}
+    assert set(with_modes.modes.values()) <= set(with_modes.special_ids)
+    assert trained.modes == {}
+
+
+def test_mode_tokens_in_text_are_never_split(with_modes, tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    the = with_modes.encode("the")
+    for mode, token in with_modes.modes.items():
+        assert with_modes.encode(f"{mode} the") == [token, *the]
+        assert with_modes.encode(f"the {mode}") == with_modes.encode(f"the{mode}") == [*the, token]
+        assert with_modes.decode([token, *the]) == f"{mode} the"
+    with_modes.save(tmp_path)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sentencepiece.model"))
+    assert processor.encode("[NLG] the") == [497, *the]
+    assert vocabularies.Vocabulary.load(tmp_path).modes == with_modes.modes
+    assert not set(with_modes.encode("[NLI] a[0] [nlu] NLU")) & set(with_modes.modes.values())
+
+
+def test_sizes_with_modes_count_them():
+    with pytest.raises(ValueError, match="size=100 must exceed the 104 sentinels, mask and mode tokens"):
+        vocabularies.train_sentencepiece(LINES, size=100, modes=True)
+    with pytest.raises(ValueError, match=r"pieces and 104 sentinels, mask and mode tokens\)"):
+        vocabularies.train_sentencepiece(["abc abd"], size=1000, modes=True)

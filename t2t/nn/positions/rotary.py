@@ -14,7 +14,7 @@ from t2t.nn.positions.context import PositionContext
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rotary:
-    """Angles `position * theta**(-2 i / dim)` for the i-th pair of values of each head.
+    """Angles `position * theta**(-2 i / dim)` for the i-th pair of values of each head, however long the text.
 
     Positions are indices of the row: a score depends on the distance of the two alone, which within an example is the
     same, packed or not.
@@ -27,9 +27,14 @@ class Rotary:
     """Values of each head that are turned, from the first; None = all of them."""
     interleaved: bool = False
     """Pairs are neighbours (GPT-J, as in the paper); False: the i-th of the first half and of the second (GPT-NeoX)."""
+    trained_positions: int | None = None
+    """The length that the model was trained with, which an export says; None = that of its family. No number depends on
+    it here, but transformers' GPT-J can read no longer texts."""
 
     def __post_init__(self):
         """Refuses values without meaning."""
+        if self.trained_positions is not None:
+            checks.check_positive(self, "trained_positions")
         checks.check(self.theta > 0, self, "theta", allowed="positive", repair="The published value is 10000.")
         is_even = self.dim is None or (self.dim > 0 and self.dim % 2 == 0)
         checks.check(is_even, self, "dim", allowed="None or a positive even number", repair="Set dim=None for all.")

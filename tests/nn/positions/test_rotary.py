@@ -71,3 +71,10 @@ def test_values_without_meaning_are_refused(fields):
 def test_more_values_than_a_head_has_and_an_odd_number_are_refused(dim, head_dim):
     with pytest.raises(ValueError, match="at most head_dim"):
         Rotary(dim=dim).make(3, head_dim=head_dim)
+
+
+def test_the_length_of_training_changes_nothing():
+    short, long = (_angles(Rotary(trained_positions=n), length=9, key_length=9) for n in (None, 4))
+    np.testing.assert_array_equal(short.cos, long.cos)
+    with pytest.raises(ValueError, match="trained_positions = 0"):
+        Rotary(trained_positions=0)

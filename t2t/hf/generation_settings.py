@@ -1,0 +1,136 @@
+"""generation_config.json: how a model generates unless it is told otherwise.
+
+Reference: transformers 5.24 and 4.57, `GenerationConfig`, which reads the file, or where there is none the attributes
+of config.json of the same names.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+FILE = "generation_config.json"
+
+_USUAL: Mapping[str, Any] = {
+    "max_length": 20,
+    "min_length": 0,
+    "num_beams": 1,
+    "do_sample": False,
+    "temperature": 1.0,
+    "top_k": 50,
+    "top_p": 1.0,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "length_penalty": 1.0,
+    "early_stopping": False,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "num_return_sequences": 1,
+    "remove_invalid_values": False,
+    "renormalize_logits": False,
+    **dict.fromkeys((
+        "max_new_tokens", "min_new_tokens", "min_p", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+        "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
+    )),
+}  # fmt: skip
+
+SETTINGS = frozenset(_USUAL)
+"""What may be asked of generation_config.json besides special tokens that the vocabulary tells."""
+
+_SAMPLING = frozenset({"temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"})
+_OF_BEAMS = frozenset({"length_penalty", "early_stopping"})
+_SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
+_UNSAID = frozenset({
+    "_from_model_config", "transformers_version", "use_cache", "cache_implementation", "output_attentions",
+    "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate", "num_beam_groups",
+    "diversity_penalty", *_SPECIAL,
+})  # fmt: skip
+"""What such files hold that is no setting of a model, stands elsewhere, or that transformers 5 does no longer."""
+
+
+def generates(architecture: str) -> bool:
+    """Whether a class of transformers generates text.
+
+    >>> generates("BartForConditionalGeneration"), generates("BertForMaskedLM")
+    (True, False)
+    """
+    return architecture.endswith(("ForConditionalGeneration", "ForCausalLM", "LMHeadModel"))
+
+
+def read(directory: Path, config_json: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a Hugging Face directory that are others than the usual ones and have an effect.
+
+    Args:
+        directory: of the files.
+        config_json: its parsed config.json.
+
+    Raises:
+        UsageError: generation_config.json is no JSON object.
+    """
+    file = directory / FILE
+    said = _read_object(file) if file.exists() else dict(config_json)
+    if file.exists():
+        if unknown := sorted(name for name, value in said.items() if value and name not in SETTINGS | _UNSAID):
+            log.warning("%s: the settings %s are not carried over", file, ", ".join(unknown))
+        said = {"forced_eos_token_id": None, **said}
+    elif config_json.get("force_bos_token_to_be_generated"):  # of transformers 2 and 3
+        said.setdefault("forced_bos_token_id", config_json.get("bos_token_id", 0))
+    found = {name: said[name] for name in SETTINGS & said.keys() if said[name] != _USUAL[name]}
+    found = {name: value for name, value in found.items() if value is not None}
+    if not found.get("do_sample"):
+        found = {name: value for name, value in found.items() if name not in _SAMPLING}
+        if found.get("num_return_sequences", 1) > found.get("num_beams", 1):
+            del found["num_return_sequences"]
+    if found.get("num_beams", 1) == 1:
+        found = {name: value for name, value in found.items() if name not in _OF_BEAMS}
+    forced = {name: said[name] for name in ("forced_bos_token_id", "forced_eos_token_id") if name in said}
+    return {"forced_bos_token_id": None, **forced, **found}
+
+
+def content(
+    config_json: Mapping[str, Any],
+    *,
+    architecture: str,
+    settings: Mapping[str, Any],
+    version: str,
+) -> dict[str, Any]:
+    """The content of generation_config.json.
+
+    Args:
+        config_json: of the model.
+        architecture: of its class, which generates.
+        settings: of `SETTINGS`; None leaves a special token out that config.json names.
+        version: of transformers.
+
+    Raises:
+        ValueError: the class generates no text; settings that are unknown, do not go together, or have no effect.
+    """
+    if not generates(architecture):
+        raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(settings)}")
+    if unknown := sorted(set(settings) - SETTINGS):
+        raise ValueError(f"generation has {', '.join(unknown)}; possible are {', '.join(sorted(SETTINGS))}")
+    if settings.get("num_beams", 1) == 1 and settings.get("early_stopping"):
+        raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
+    if not settings.get("do_sample") and (idle := sorted(_SAMPLING & set(settings))):
+        raise ValueError(f"generation has {', '.join(idle)} without do_sample=True, which has no effect")
+    special = {name: config_json.get(name) for name in _SPECIAL}
+    said = {name: value for name, value in {**special, **settings}.items() if value is not None}
+    return {"transformers_version": version, **said}
+
+
+def _read_object(file: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON: {error}; copy or download it again") from error
+    if not isinstance(said, dict):
+        raise UsageError(f"{file} holds {type(said).__name__} instead of an object {{...}}")
+    return said
