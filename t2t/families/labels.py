@@ -214,6 +214,9 @@ BEAM = (
 )
 """Why the classes with such a head are not read."""
 
+_CHOICE_DROPOUT = 0.1
+"""Before choices are scored: `summary_first_dropout` of transformers."""
+
 DECODER_FIELDS = HeadFields({"tokens": {"classifier_dropout": "dropout"}})
 """The attributes of such heads, of decoders whose class for tokens has a dropout."""
 
@@ -235,7 +238,6 @@ def decoder_with_head(
     tasks: tuple[Task, ...] = ("sequence", "tokens", "span"),
     initializer_std: float = 0.02,
     tokens_dropout: float = 0.1,
-    choice_dropout: float = 0.1,
 ) -> DecoderConfig:
     """A decoder with the head asked for: of the language model (None, PRETRAINING), or of labels.
 
@@ -250,7 +252,6 @@ def decoder_with_head(
         tasks: of the classes that transformers has.
         initializer_std: of the layer.
         tokens_dropout: of the states before tokens are scored.
-        choice_dropout: of the states before choices are scored.
 
     Raises:
         ValueError: transformers has no such head for the family.
@@ -262,7 +263,7 @@ def decoder_with_head(
         "sequence": {"pooling": "last", "use_bias": False},
         "tokens": {"dropout": tokens_dropout},
         "span": {},
-        "choice": {"pooling": "last", "dropout": choice_dropout},
+        "choice": {"pooling": "last", "dropout": _CHOICE_DROPOUT},
     }
     forms = {task: {**form, "initializer_std": initializer_std} for task, form in forms.items() if task in tasks}
     if not isinstance(head, heads.Labels):

@@ -347,6 +347,7 @@ def test_bad_text_stops_or_is_skipped_and_counted(corpus, tmp_path, caplog):
     assert made.manifest.skipped.unreadable == 1
     assert "'cached': 1 documents cannot be read and are left out. The first:" in caplog.text
     same(load(task, tmp_path / "other").store, load(task).store)
+    assert f"{made.directory.name}.npz" == cache.cache_name(fit(task), "train", LENGTHS)
 
 
 @pytest.mark.slow
@@ -396,8 +397,3 @@ def test_a_process_that_was_killed_is_gone_on_with(corpus, tmp_path):
     assert finished.isdisjoint(written)
     assert finished | set(written) == {shard.name for shard in made.manifest.shards}
     same(load(task, tmp_path / "cache").store, load(task).store)
-
-
-def test_the_name_is_that_of_the_examples(corpus, tmp_path):
-    task = TASKS["spans"](FileSource({"train": [str(corpus)]}))
-    assert f"{make(task, tmp_path).directory.name}.npz" == cache.cache_name(fit(task), "train", LENGTHS)
