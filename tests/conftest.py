@@ -14,8 +14,14 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-# Most of the time of the tests is compilation: machine code is not optimised, and programs are kept between runs.
-for name, value in {"xla_force_host_platform_device_count": 8, "xla_backend_optimization_level": 0}.items():
+# Most of the time of the tests is compilation: machine code is not optimised, loops are fused by XLA's plainer emitter,
+# and programs are kept between runs.
+FLAGS = {
+    "xla_force_host_platform_device_count": 8,
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": "false",
+}
+for name, value in FLAGS.items():
     if name not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={value}".strip()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(REPOSITORY / ".jax_cache"))
@@ -51,6 +57,13 @@ def pytest_runtest_protocol(item: pytest.Item):
         return (yield)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget the programs of a module with its last test: kept for the whole session, they take ten gigabytes."""
+    if nextitem is None or nextitem.path != item.path:
+        jax.clear_caches()
 
 
 @pytest.fixture

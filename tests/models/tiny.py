@@ -1,6 +1,7 @@
 """Tiny configs of every topology, all sizes different, so that a swapped axis fails."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -202,7 +203,12 @@ def batch(config, *, rows: int = 2, length: int = 7, encoder_length: int = 9, se
 
 def params(config, seed: int = 0):
     """Random parameters of a config, made without compiling an initializer; none is zero or one."""
-    return jax.tree.map(jnp.asarray, random_like(Network(config).shapes(), seed))
+    return jax.tree.map(jnp.array, _random_arrays(config, seed))
+
+
+@functools.cache
+def _random_arrays(config, seed):
+    return random_like(Network(config).shapes(), seed)
 
 
 def random_like(shapes, seed: int = 0):
