@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from models import tiny
@@ -222,7 +223,7 @@ def test_results_are_in_the_order_of_the_prompts_with_progress():
 
 def test_a_token_may_be_forced_to_be_the_first():
     decoding = Decoding(eos_id=EOS, max_tokens=4, min_tokens=2, vocab_size=5, first_id=3)
-    first, then = (np.flatnonzero(allowed_tokens(7, step, decoding)[0]).tolist() for step in (0, 2))
+    first, then = (np.flatnonzero(allowed_tokens(7, jnp.int32(step), decoding)[0]).tolist() for step in (0, 2))
     assert (first, then) == ([3], [0, 1, 2, 3, 4])
     network, params = model("t5_1_0")
     for beams in (1, 2):
