@@ -5,12 +5,14 @@ global batch.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from t2t.functional import precision
@@ -65,24 +67,53 @@ def token_losses(
 
     Differs: T5X multiplies one-hot targets with log-softmax; here the target's logit is selected by comparing indices,
         which XLA fuses into the reductions, and which needs no gather where the vocabulary is sharded. Ties for the
-        greatest logit count as correct, where argmax would take the first.
+        greatest logit count as correct, where argmax would take the first. The gradient is written out: it keeps the
+        logits and log Z, where differentiating step by step also keeps exponentials as large as the logits.
     """
-    logits = logits.astype(precision.at_least_float32(logits.dtype))
-    greatest = jax.lax.stop_gradient(jnp.max(logits, axis=-1))
+    return _token_losses(logits, targets, label_smoothing)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _token_losses(logits: Array, targets: Array, label_smoothing: float) -> TokenLosses:
+    return _token_losses_and_saved(logits, targets, label_smoothing)[0]
+
+
+def _token_losses_and_saved(given: Array, targets: Array, label_smoothing: float) -> tuple[TokenLosses, Any]:
+    logits = given.astype(precision.at_least_float32(given.dtype))
+    greatest = jnp.max(logits, axis=-1)
     shifted = logits - greatest[..., None]
-    is_target = jax.lax.broadcasted_iota(targets.dtype, logits.shape, logits.ndim - 1) == targets[..., None]
-    target_logit = jnp.sum(jnp.where(is_target, shifted, 0), axis=-1)
+    target_logit = jnp.sum(jnp.where(_is_target(logits, targets), shifted, 0), axis=-1)
     shifted_normalizer = jnp.log(jnp.sum(jnp.exp(shifted), axis=-1))
 
     on_target, elsewhere, entropy = _smoothed_target(label_smoothing, vocab_size=logits.shape[-1])
     cross_entropy = shifted_normalizer - (on_target - elsewhere) * target_logit
     if label_smoothing:
         cross_entropy = cross_entropy - elsewhere * jnp.sum(shifted, axis=-1) - entropy
-    return TokenLosses(
+    losses = TokenLosses(
         cross_entropy=cross_entropy,
         log_normalizer=shifted_normalizer + greatest,
-        correct=(jax.lax.stop_gradient(target_logit) >= 0).astype(logits.dtype),
+        correct=(target_logit >= 0).astype(logits.dtype),
     )
+    return losses, (given, targets, greatest, shifted_normalizer)
+
+
+def _gradient_of_logits(label_smoothing: float, saved: Any, gradient: TokenLosses) -> tuple[Array, np.ndarray]:
+    """d cross entropy / d logits = softmax - p on the target, softmax - q elsewhere; d log Z / d logits = softmax."""
+    logits, targets, greatest, shifted_normalizer = saved
+    on_target, elsewhere, _ = _smoothed_target(label_smoothing, vocab_size=logits.shape[-1])
+    of_loss, of_normalizer = gradient.cross_entropy[..., None], gradient.log_normalizer[..., None]
+    shifted = logits.astype(greatest.dtype) - greatest[..., None]
+    softmax = jnp.exp(shifted - shifted_normalizer[..., None])
+    wanted = jnp.where(_is_target(logits, targets), of_loss * on_target, of_loss * elsewhere)
+    of_logits = (of_loss + of_normalizer) * softmax - wanted
+    return of_logits.astype(logits.dtype), np.zeros(targets.shape, jax.dtypes.float0)
+
+
+_token_losses.defvjp(_token_losses_and_saved, _gradient_of_logits)
+
+
+def _is_target(logits: Array, targets: Array) -> Array:
+    return jax.lax.broadcasted_iota(targets.dtype, logits.shape, logits.ndim - 1) == targets[..., None]
 
 
 def _smoothed_target(label_smoothing: float, *, vocab_size: int) -> tuple[float, float, float]:
