@@ -98,7 +98,7 @@ def _token_losses_and_saved(given: Array, targets: Array, label_smoothing: float
 
 
 def _gradient_of_logits(label_smoothing: float, saved: Any, gradient: TokenLosses) -> tuple[Array, np.ndarray]:
-    """d cross entropy / d logits = softmax - p on the target, softmax - q elsewhere; d log Z / d logits = softmax."""
+    """Of cross entropy: softmax - p on the target, softmax - q elsewhere; of log Z: softmax."""
     logits, targets, greatest, shifted_normalizer = saved
     on_target, elsewhere, _ = _smoothed_target(label_smoothing, vocab_size=logits.shape[-1])
     of_loss, of_normalizer = gradient.cross_entropy[..., None], gradient.log_normalizer[..., None]
