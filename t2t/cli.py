@@ -30,6 +30,7 @@ COMMANDS = {
     "presets": "list published models, or show one",
     "tasks": "list tasks, or show examples of one",
     "cache": "make the tokens of a config once, for runs to read",
+    "audit": "look at a corpus: lengths, languages, duplicates, text of evaluation sets in it",
     "vocab": "train a vocabulary on your text",
     "tokenize": "show how vocabularies cut text, one or two side by side",
     "doctor": "show versions and devices, what is missing and how to get it",

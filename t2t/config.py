@@ -39,6 +39,9 @@ class Data:
     """Rows of the global batch, over all devices and micro-batches."""
     packing: bool = True
     """Whether several short examples share a row."""
+    open_rows: int = 1
+    """Rows that packing keeps open for each row of the batch; an example goes to the first with room for it. 1 packs in
+    order; some 30 fill rows better where examples differ in length."""
     files: tuple[str, ...] = ()
     """Your own text instead of the task's source: paths, globs or folders (txt, md, jsonl, csv, tsv, parquet, arrow,
     tfrecord, array_record; also .gz and .zst)."""
@@ -53,7 +56,9 @@ class Data:
 
     def __post_init__(self):
         """Refuse shapes no batch can have."""
-        _require_positive("data", batch_size=self.batch_size)
+        _require_positive("data", batch_size=self.batch_size, open_rows=self.open_rows)
+        if isinstance(self.open_rows, int) and (self.open_rows > 1 and not self.packing):
+            raise ValueError(f"data.open_rows is {self.open_rows}; without data.packing it must be 1")
         _require_positive("data.lengths", **self.lengths)
         if isinstance(self.train, dict):
             if not self.train:
@@ -86,7 +91,7 @@ class Evaluate:
     """On which tasks, how often and how the run is evaluated."""
 
     tasks: tuple[str, ...] = ()
-    """Tasks whose validation split is read; those with metric functions are also predicted."""
+    """Tasks whose validation split is read, those of mixtures one by one; with metric functions also predicted."""
     every: int = 1000
     """Steps between two evaluations; one more follows the last step."""
     batch_size: int | None = None

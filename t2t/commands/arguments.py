@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import logging
 import pathlib
 import sys
 import tempfile
@@ -138,6 +139,22 @@ def status() -> Iterator[Callable[[str], None]]:
         shown.add(what)
 
     yield say
+
+
+@contextlib.contextmanager
+def show_log() -> Iterator[None]:
+    """Shows what t2t has to say on standard error."""
+    logger, handler = logging.getLogger("t2t"), logging.StreamHandler()
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # some library may have given the root logger a handler, which would show it all twice
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 def check_output(directory: pathlib.Path, *, overwrite: bool) -> None:

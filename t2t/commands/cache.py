@@ -1,14 +1,12 @@
 """`t2t cache CONFIG`: the tokens of a config's tasks, made once, for runs that read them instead of the text."""
 
-import contextlib
 import dataclasses
-import logging
 import os
 import pathlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import tyro
@@ -83,7 +81,7 @@ def _check(options: Options) -> None:
 
 
 def _make_all(experiment: Experiment, source: Source, options: Options, directory: pathlib.Path) -> None:
-    with arguments_lib.status() as say, _logged():
+    with arguments_lib.status() as say, arguments_lib.show_log():
         say("importing JAX and TensorFlow")
         from t2t.data import examples, mixtures, token_cache
         from t2t.train import beginning, build, tasks
@@ -113,22 +111,6 @@ def _make_all(experiment: Experiment, source: Source, options: Options, director
             )
             for line in _summary(task.name, made, seconds=time.monotonic() - began):
                 print(line, flush=True)
-
-
-@contextlib.contextmanager
-def _logged() -> Iterator[None]:
-    """Shows what t2t has to say on standard error."""
-    logger, handler = logging.getLogger("t2t"), logging.StreamHandler()
-    before = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False  # some library may have given the root logger a handler, which would show it all twice
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before[0])
-        logger.propagate = before[1]
 
 
 def _cores() -> int:

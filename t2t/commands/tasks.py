@@ -1,8 +1,9 @@
 """`t2t tasks [NAME]`: the tasks that can be trained and evaluated, and examples of one as a model would see them."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -13,27 +14,43 @@ from t2t.errors import UsageError
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """List the tasks that can be trained and evaluated, or show examples of one."""
+    """List the tasks that can be trained and evaluated, or show examples of one as a model gets them.
+
+    Inputs and targets with masked and replaced tokens in colours, which positions the loss counts, where examples of a
+    row begin, who may read whom; and in numbers the lengths, the padding and the share of tokens with loss. Examples
+    come in the order in which a run with this seed draws them.
+    """
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
     """A task or mixture, such as pydocs_topic; without one all are listed."""
     modules: tuple[str, ...] = ()
     """Python modules that register tasks; none takes every module under tasks/."""
     examples: int = 3
-    """Examples that are shown."""
+    """Examples that are shown, of each task of a mixture."""
+    statistics: int = 1000
+    """Examples that are counted, of each task; 0 counts none."""
+    html: str | None = None
+    """File of a page to write too, which holds everything and loads nothing."""
     split: str = "train"
     """Part of the task that they come from."""
     vocabulary: str | None = None
     """Directory or file of a vocabulary; None takes bytes."""
     lengths: dict[str, int] = dataclasses.field(default_factory=lambda: {"inputs": 128, "targets": 128})
-    """Tokens of each feature, to which long texts are cut."""
+    """Tokens of each feature in a row, to which long texts are cut."""
+    model: Literal["encoder", "decoder", "prefix-lm", "encoder-decoder", "permutation"] | None = None
+    """The kind of model that reads them; None is the usual one for their features."""
+    packing: bool = True
+    """Whether several short examples share a row."""
+    open_rows: int = 1
+    """Rows that take examples at a time, as data.open_rows of a run; 1 packs in order."""
     seed: int = 0
-    """Of the corruption."""
+    """Of order and corruption."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """List the tasks, or show one."""
     options = arguments_lib.parse(Tasks, arguments, command="tasks")
+    _check(options)
     finding.extend_path()
     modules = options.modules or finding.task_modules()
     finding.check_modules(modules)
@@ -53,6 +70,23 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError(str(error)) from error
     _show(provider, options, vocabulary)
     return 0
+
+
+def _check(options: Tasks) -> None:
+    """Refuses what cannot work, before TensorFlow is imported."""
+    for name in ("examples", "statistics"):
+        if getattr(options, name) < 0:
+            raise UsageError(f"--{name} is {getattr(options, name)}; it must not be negative")
+    wrong = {name: length for name, length in options.lengths.items() if length < 1}
+    if wrong:
+        raise UsageError(f"--lengths must be positive numbers of tokens, got {wrong}")
+    if options.html is not None:
+        if options.name is None:
+            raise UsageError("--html is a page of one task or mixture: name it")
+        page = pathlib.Path(options.html)
+        if page.is_dir():
+            raise UsageError(f"--html {page} is a directory; give a file to write")
+        arguments_lib.check_writable(page.parent, instead="give another --html")
 
 
 def _list_all() -> None:
@@ -79,22 +113,112 @@ def _objective(task: Any) -> str:
 
 
 def _show(provider: Any, options: Tasks, vocabulary: Any) -> None:
+    from rich.console import Console
+
+    from t2t.commands import page, tasks_page, tasks_text
+    from t2t.commands.pieces import Speller
     from t2t.data import mixtures
 
+    speller, console, shown, counts = Speller(vocabulary), Console(), [], {}
     for task in mixtures.leaf_tasks(provider):
-        if options.split not in task.splits:
-            raise UsageError(f"{task.name} has no split {options.split}; it has {', '.join(task.splits)}")
         read = _read(task, options, vocabulary)
-        print(f"{task.name}: {_objective(task)}, {len(read):,} examples in {options.split}")
-        for index in range(min(options.examples, len(read))):
-            for name, line in _lines(read.example(index, epoch=0), vocabulary):
-                print(f"  {name:<9}{line}")
-            print()
+        counts[task.name] = len(read)
+        view = _view(task, read, options, vocabulary)
+        print(f"{view['name']}: {view['about']}\n")
+        marks = {name for side in view["marks"] for name in side}
+        console.print(tasks_text.legend(sorted(marks), colours=console.color_system is not None))
+        for row in view["rows"]:
+            tasks_text.show_row(console, row, speller)
+        if view["numbers"]:
+            print("\n".join(tasks_text.statistics(view["numbers"], judged=view["judged"])) + "\n")
+        shown.append(view)
+    if len(shown) > 1:
+        print(mixtures.rate_table(provider, counts))
+    if options.html is not None:
+        path = pathlib.Path(options.html)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        page.write(path, tasks_page.make(shown, speller))
+        print(f"wrote {path}")
+
+
+def _view(task: Any, read: Any, options: Tasks, vocabulary: Any) -> dict[str, Any]:
+    """What is shown of a task: rows, and the numbers of more of them."""
+    from t2t.data import readers, row_statistics, vocabularies
+
+    reader = options.model or readers.usual_reader(read.features)
+    example = read.example(0, epoch=0)
+    converter = readers.make_converter(reader, example=example, lengths=options.lengths, vocabulary=vocabulary)
+    special = vocabularies.special_tokens(vocabularies.SeqioVocabulary(vocabulary))
+    shown: list[dict[str, Any]] = []
+    rows = _keep(_rows(read, converter, options), shown, special, wanted=min(options.examples, len(read)))
+    numbers = row_statistics.count(rows, special)
+    lengths = ", ".join(f"{name} {length}" for name, length in converter.lengths.items())
+    return {
+        "name": task.name,
+        "about": (
+            f"{_objective(task)}, {len(read):,} examples in {options.split}, read by a model of the kind {reader} "
+            f"(lengths {lengths})"
+        ),
+        "rows": shown,
+        "numbers": numbers.to_json() if options.statistics else None,
+        "marks": [side["marks"] for side in numbers.to_json()["sides"].values()],
+        "judged": read.corruption is not None and read.corruption.corruption.judged,
+    }
+
+
+def _rows(read: Any, converter: Any, options: Tasks) -> Iterator[Any]:
+    """Batches of one row, as a run gets them, with as many examples as are shown and counted, or all there are.
+
+    Raises:
+        UsageError: the task does not suit the model.
+    """
+    from t2t.data import pipeline
+
+    try:
+        stream = pipeline.Stream.of([read], [1.0], converter, seed=options.seed)
+        batches = pipeline.TrainPipeline(stream, rows=1, packing=options.packing, open_rows=options.open_rows)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    left = min(max(options.statistics, options.examples), len(read))
+    while left > 0:
+        batch = next(batches)
+        left -= _num_examples(batch)
+        yield batch
+
+
+def _keep(batches: Iterator[Any], shown: list[dict[str, Any]], special: Any, *, wanted: int) -> Iterator[Any]:
+    """The same batches; the rows of the first ones, until so many examples are in them, are put into `shown`."""
+    from t2t.data import views
+
+    for batch in batches:
+        if wanted > 0:
+            number = _num_examples(batch)
+            wanted -= number
+            positions = [value for name, value in batch.items() if name.endswith("_segment_ids")]
+            filled = ", ".join(f"{(value != 0).sum():,} of {value.size:,} positions" for value in positions)
+            label = batch.get("next_sentence_labels")
+            shown.append(
+                {
+                    "name": (
+                        f"row {len(shown) + 1}: {number:,} example{'s' * (number != 1)}, {filled}"
+                        + ("" if label is None else f", label {label[0]}")
+                    ),
+                    "strips": views.strips(batch, 0, special),
+                    "attention": views.attention(batch, 0),
+                }
+            )
+        yield batch
+
+
+def _num_examples(batch: Any) -> int:
+    return max(int(value.max()) for name, value in batch.items() if name.endswith("_segment_ids"))
 
 
 def _read(task: Any, options: Tasks, vocabulary: Any) -> Any:
     from t2t.data import examples as examples_lib
 
+    if options.split not in task.splits:
+        raise UsageError(f"{task.name} has no split {options.split}; it has {', '.join(task.splits)}")
     with arguments_lib.status() as say:
         say(f"reading {task.name}")
         return examples_lib.load_examples(
@@ -116,11 +240,3 @@ def _vocabulary(path: str | None) -> Any:
         return Vocabulary.load(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"--vocabulary: {error}") from error
-
-
-def _lines(example: Mapping[str, Any], vocabulary: Any) -> Iterator[tuple[str, str]]:
-    for name, values in example.items():
-        if name == "weights":
-            yield name, f"{int(values.sum())} of {len(values)} positions count"
-        elif getattr(values, "ndim", 0) == 1:
-            yield name, f"{vocabulary.decode(values)!r} ({len(values)} ids)"

@@ -12,6 +12,7 @@ import tyro
 
 from t2t.commands import arguments as arguments_lib
 from t2t.commands import lines as lines_lib
+from t2t.commands.printing import printable
 from t2t.errors import UsageError
 
 FILES = ("*.json", "*.txt", "*.model")
@@ -46,7 +47,7 @@ class Read:
 
     def pieces(self, index: int) -> list[str]:
         """The pieces of a text, without characters that would move the cursor."""
-        return [_printable(self.names[token]) for token in self.rows[index]]
+        return [printable(self.names[token]) for token in self.rows[index]]
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -80,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
     ]
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
     for index, text in enumerate(texts[: options.show]):
-        print(_cut(_printable(text), width))
+        print(_cut(printable(text), width))
         lines = _single(read[0], index, width) if len(read) == 1 else _both(read[0], read[1], index, width)
         print("\n".join(lines) + "\n")
     print("\n".join(_summary(read, texts, width)))
@@ -109,10 +110,6 @@ def find(name: str) -> Any:
     if path.is_dir() and not files.holds(path) and not inside.is_dir():
         raise UsageError(f"{name} holds no vocabulary, nor a folder vocabulary; looked for {', '.join(files.FILES)}")
     return vocabulary.Vocabulary.load(inside if path.is_dir() and not files.holds(path) else path)
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _cells(text: str) -> int:

@@ -44,7 +44,7 @@ def cache_facts(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> dic
         "python": sys.version,
         "split": split,
         "lengths": sorted(lengths.items()),
-        "source": _describe_source(task.source, split),
+        "source": describe_source(task.source, split),
         "preprocessors": [describe(preprocessor) for preprocessor in task.preprocessors],
         "features": {name: _describe_feature(feature) for name, feature in task.output_features.items()},
     }
@@ -132,7 +132,8 @@ def _describe_callable(thing: Any) -> list[Any]:
     return [getattr(function, "__module__", None), function.__qualname__, _module_hash(function), *map(describe, held)]
 
 
-def _describe_source(source: seqio.DataSource, split: str) -> Any:
+def describe_source(source: seqio.DataSource, split: str) -> Any:
+    """What decides the examples of a split of a source, as JSON: what it says of itself, else its files."""
     fingerprint = getattr(source, "fingerprint", None)
     if fingerprint is not None:
         return fingerprint(split)

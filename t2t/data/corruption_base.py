@@ -152,6 +152,8 @@ class Corruption(LatePreprocessor):
     """Features it makes that have a vocabulary and a length."""
     weighs: ClassVar[bool] = False
     """Whether it makes `weights` too, 1 where the loss counts."""
+    judged: ClassVar[bool] = False
+    """Whether a second model learns from every token, by judging what the first one writes in place of the chosen."""
 
     @abc.abstractmethod
     def raw_length(self, sides: Mapping[str, Side]) -> int | None:

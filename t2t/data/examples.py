@@ -1,26 +1,28 @@
 """Examples of seqio tasks with random access: the deterministic part read once, the corruption applied on reading."""
 
-import contextlib
 import difflib
 import logging
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from t2t.data import host_tensorflow, preprocessors, vocabularies  # isort: skip - TensorFlow's settings come first
+from t2t.data import preprocessors, vocabularies  # isort: skip - TensorFlow's settings come first
 import numpy as np
 import seqio
 
 from t2t.data import cache, corruption
 from t2t.data.features import Example
 from t2t.data.mapped_store import MappedStore
+from t2t.data.reading import reading
 from t2t.data.store import Progress, TokenStore
 from t2t.errors import UsageError
 from t2t.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
+
+SHOWN_NAMES = 20
+"""Names that an error lists; of more it says the number."""
 
 Task = seqio.Task
 """seqio's task, for annotations in code that does not import seqio."""
@@ -155,7 +157,12 @@ def get_provider(name: str | seqio.Task | seqio.Mixture) -> seqio.Task | seqio.M
     known = sorted({*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()})
     if name not in known:
         similar = difflib.get_close_matches(name, known, n=3)
-        hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"Registered: {', '.join(known)}."
+        if similar:
+            hint = f"Did you mean {' or '.join(map(repr, similar))}?"
+        elif len(known) <= SHOWN_NAMES:
+            hint = f"Registered: {', '.join(known)}."
+        else:
+            hint = f"t2t tasks lists the {len(known)} that are registered."
         raise ValueError(
             f"No task or mixture is called '{name}'. {hint} Tasks register when data.modules are imported."
         )
@@ -225,27 +232,18 @@ def read_examples(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> I
     Raises:
         ValueError: the source cannot be read; says which task and what TensorFlow or the source said.
     """
+    from t2t.data import direct  # which needs sources of files, and they need this module
+
     with reading(task, split):
-        dataset = task.get_dataset(
-            sequence_length=lengths,
-            split=split,
-            shuffle=False,
-            seed=0,  # the deterministic part has nothing to draw
-            trim_output_features=False,
-            try_in_mem_cache=False,
-        )
-        yield from dataset.as_numpy_iterator()
-
-
-@contextlib.contextmanager
-def reading(task: seqio.Task, split: str) -> Iterator[None]:
-    """Says which task and split are read, in what the source or TensorFlow raises."""
-    tf = host_tensorflow.tf
-    try:
-        yield
-    except (tf.errors.OpError, OSError) as error:
-        failure = getattr(task.source, "failure", None)
-        if failure is not None:
-            raise failure from None
-        reason = re.sub(r"\{\{.*?\}\} ?|\[Op:.*", "", getattr(error, "message", None) or str(error)).strip()
-        raise ValueError(f"Reading split '{split}' of task '{task.name}' failed: {reason}") from error
+        examples = direct.read(task, split, lengths)
+        if examples is None:
+            dataset = task.get_dataset(
+                sequence_length=lengths,
+                split=split,
+                shuffle=False,
+                seed=0,  # the deterministic part has nothing to draw
+                trim_output_features=False,
+                try_in_mem_cache=False,
+            )
+            examples = dataset.as_numpy_iterator()
+        yield from examples

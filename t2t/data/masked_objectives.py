@@ -6,12 +6,21 @@ those places, and judges every token. So no mask ever reaches the discriminator,
 the loss of the generator is at the chosen tokens alone, of which 85 % are masked and 15 % stay as they were.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 from t2t.data import registry  # isort: skip - sets up TensorFlow
 import seqio
 
 from t2t.data.masked_tokens import MaskedTokens
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplacedTokens(MaskedTokens):
+    """What a generator learns to fill, and a discriminator to tell from what it has filled in."""
+
+    judged = True
+
 
 WHOLE_WORDS = MaskedTokens(unit="word")
 """BERT's whole words: arXiv:1810.04805, its models of May 2019."""
@@ -37,7 +46,7 @@ STATIC = MaskedTokens(count="exact", copies=1)
 DUPLICATED = MaskedTokens(count="exact", copies=10)
 """BERT's ten copies of its corpus, masked once: each mask comes back every ten epochs."""
 
-REPLACED_TOKENS = MaskedTokens(count="exact", mask=0.85, random=0.0)
+REPLACED_TOKENS = ReplacedTokens(count="exact", mask=0.85, random=0.0)
 """ELECTRA's, arXiv:2003.10555 (pretrain_helpers.py); its large model has rate=0.25.
 
 Differs: ELECTRA draws places with replacement, so that some texts have fewer than round(0.15 n).

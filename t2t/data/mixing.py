@@ -163,6 +163,24 @@ class ExampleCount:
         return rate if self.temperature == 1.0 else rate ** (1.0 / self.temperature)
 
 
+def by_exponent(exponent: float, *, split: str = "train") -> ExampleCount:
+    """A rate of examples ** exponent, by which languages are sampled: 1 is proportional, 0 makes all equal.
+
+    >>> import types
+    >>> task = types.SimpleNamespace(name="sw", num_input_examples=lambda split: 1000)
+    >>> round(by_exponent(0.7)(task), 1), by_exponent(0.0)(task)
+    (125.9, 1.0)
+
+    Raises:
+        ValueError: the exponent is negative.
+
+    Reference: `t2t.data.languages`; it is the temperature 1 / exponent of `ExampleCount`.
+    """
+    if not 0 <= exponent < math.inf:
+        raise ValueError(f"exponent={exponent} must be at least 0, from 0 (all equal) to 1 (proportional).")
+    return ExampleCount(temperature=1.0 / exponent if exponent else math.inf, split=split)
+
+
 def rate_table(rates: Mapping[str, float], sizes: Mapping[str, int]) -> str:
     """The mixture as a table for people: task, examples, rate, share of the examples read.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import seqio
 
+from t2t.data import mixing
 from t2t.data.examples import get_provider
 
 Named = str | seqio.Task | seqio.Mixture
@@ -45,6 +46,11 @@ def flat_rates(spec: Spec, counts: Mapping[str, int]) -> dict[str, float]:
     return {name: rates[name] for name in sorted(rates) if rates[name]}
 
 
+def rate_table(spec: Spec, counts: Mapping[str, int]) -> str:
+    """The tasks of a mixture as a table for people: examples, rate, and share of the examples that are read."""
+    return mixing.rate_table(flat_rates(spec, counts), counts)
+
+
 def _providers(spec: Spec) -> dict[seqio.Task | seqio.Mixture, float]:
     rates = spec if isinstance(spec, Mapping) else {spec: 1.0}
     return {get_provider(name): float(rate) for name, rate in rates.items()}
@@ -72,7 +78,7 @@ def _part(mixture: seqio.Mixture, name: str) -> seqio.Task | seqio.Mixture:
 
 
 class _Counted:
-    """A task that says how many examples it has after preprocessing."""
+    """A task or mixture that says how many examples it has after preprocessing; a mixture has those of its tasks."""
 
     cache_dir = None  # seqio.mixing_rate_num_examples would read counts from there
 
@@ -83,6 +89,7 @@ class _Counted:
     def __getattr__(self, name: str):
         return getattr(self._task, name)
 
-    def num_input_examples(self, split: str) -> int | None:
+    def num_input_examples(self, split: str) -> int:
         del split  # counts are of the split that is trained on
-        return self._counts[self._task.name] if isinstance(self._task, seqio.Task) else None
+        tasks = [self._task] if isinstance(self._task, seqio.Task) else self._task.tasks
+        return sum(self._counts[task.name] for task in tasks)

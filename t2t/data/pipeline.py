@@ -3,8 +3,10 @@
 A global batch has `rows` lanes. Lane r reads the positions r, r + rows, r + 2 rows, ... of the stream (see
 `t2t.data.mixing`) and packs their examples greedily into its own rows: an example is appended if every feature fits,
 else the row is closed and the example begins the next. So the whole state of a lane is the position where its next row
-starts. Host h of H computes the h-th of H equal runs of lanes, the rows that its devices hold: step s gives the same
-global batch, row for row, on any number of hosts, and a run may resume on another number.
+starts. With more `open_rows` than one an example goes to the first of them with room, which fills rows better where
+examples differ in length (`t2t.data.windows`). Host h of H computes the h-th of H equal runs of lanes, the rows that
+its devices hold: step s gives the same global batch, row for row, on any number of hosts, and a run may resume on
+another number.
 """
 
 import collections
@@ -22,6 +24,7 @@ from t2t.data.examples import TaskExamples, load_examples
 from t2t.data.features import Converter, Example
 from t2t.data.mixtures import Spec, flat_rates, leaf_tasks
 from t2t.data.store import Progress
+from t2t.data.windows import MAX_EMPTY, Windows
 from t2t.errors import UsageError
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
@@ -30,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 READ_TOGETHER = 64
 """Examples that are read at a time, if the batch has fewer rows."""
-
-MAX_EMPTY = 10_000
-"""Examples without any token that a lane skips in a row before it gives up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,19 +139,29 @@ class TrainPipeline:
         stream: the examples in their order.
         rows: rows of the global batch.
         packing: whether examples share rows; else every row holds one.
+        open_rows: rows that a lane keeps open; an example goes to the first with room for it. 1 packs in order.
         host: index of this host and number of hosts; `rows` must be divisible by the latter.
         trace: whether batches carry `lane` and `position` (int64 [R]): the lane of each row and the position of its
-            first example; its next examples stand `rows` positions apart. For the host only.
+            first example; with one open row its next examples stand `rows` positions apart. For the host only.
     """
 
     def __init__(
-        self, stream: Stream, *, rows: int, packing: bool = True, host: tuple[int, int] = (0, 1), trace: bool = False
+        self,
+        stream: Stream,
+        *,
+        rows: int,
+        packing: bool = True,
+        open_rows: int = 1,
+        host: tuple[int, int] = (0, 1),
+        trace: bool = False,
     ) -> None:
         index, count = host
         if rows < 1 or rows % count:
             raise ValueError(f"A global batch of {rows} rows cannot be shared by {count} hosts equally.")
         if not 0 <= index < count:
             raise ValueError(f"host={host}: the index must lie between 0 and the number of hosts.")
+        if open_rows < 1 or (open_rows > 1 and not packing):
+            raise ValueError(f"open_rows={open_rows} must be 1, or more with packing, which is {packing}.")
         self.stream = stream
         self.rows = rows
         self.num_trimmed = 0  # tokens cut off so far, read ahead ones included; tells the user, is no part of the state
@@ -162,22 +172,33 @@ class TrainPipeline:
         # Examples read ahead of time, the first of each lane the one at its position: many together are read faster.
         self._ahead: dict[int, collections.deque[Example]] = {lane: collections.deque() for lane in self._lanes}
         self._read_ahead = max(1, READ_TOGETHER // len(self._lanes))
+        self._open_rows = open_rows
+        self._windows: Windows | None = None
+        if open_rows > 1:
+            self._windows = Windows(
+                self._lanes, rows=rows, open_rows=open_rows, read=self._read, converter=stream.converter
+            )
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
-        starts = dict(self._next)
-        batch = self.stream.converter.convert(self._next_rows())
+        if self._windows is None:
+            firsts = list(self._next.values())
+            rows = self._next_rows()
+        else:
+            rows, firsts = self._windows.next_rows()
+        batch = self.stream.converter.convert(rows)
         if self._trace:
-            position = np.array([starts[lane] for lane in self._lanes], np.int64)
+            position = np.array(firsts, np.int64)
             batch = {**batch, "lane": np.array(self._lanes, np.int64), "position": position}
         return batch
 
     def state(self) -> dict[str, Any]:
         """Where the next batch starts, as JSON: a position a lane, -1 in lanes of other hosts (`merge_states`)."""
-        positions = [self._next.get(lane, -1) for lane in range(self.rows)]
-        return {"positions": positions, **self._identity()}
+        own = {"positions": self._next} if self._windows is None else self._windows.state()
+        lanes = {name: [values.get(lane, -1) for lane in range(self.rows)] for name, values in own.items()}
+        return {**lanes, **self._identity()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue where a state of this stream stood, on any number of hosts.
@@ -186,11 +207,12 @@ class TrainPipeline:
             UsageError: the state belongs to other data.
             ValueError: the state lacks lanes of this host.
         """
-        for name, value in self._identity().items():
-            if state.get(name) != value:
+        identity = self._identity()
+        for name in (*identity, "open_rows"):
+            if state.get(name) != identity.get(name):
                 raise UsageError(
-                    f"The data changed since the checkpoint: {name} was {state.get(name)} and is {value}. Give back "
-                    "the old data to resume, or start a new run from this checkpoint with --init."
+                    f"The data changed since the checkpoint: {name} was {state.get(name)} and is {identity.get(name)}. "
+                    "Give back the old data to resume, or start a new run from this checkpoint with --init."
                 )
         positions = state["positions"]
         absent = [lane for lane in self._lanes if positions[lane] < 0]
@@ -198,6 +220,9 @@ class TrainPipeline:
             raise ValueError(
                 f"The checkpoint lacks the position of lanes {absent}: merge the states of all hosts first."
             )
+        if self._windows is not None:
+            names = ("positions", "taken")
+            self._windows.restore({name: {lane: int(state[name][lane]) for lane in self._lanes} for name in names})
         self._next = {lane: int(positions[lane]) for lane in self._lanes}
         self._ahead = {lane: collections.deque() for lane in self._lanes}
 
@@ -210,6 +235,7 @@ class TrainPipeline:
             "examples": {task.name: len(task) for task in self.stream.tasks},
             "checksums": {task.name: task.store.checksum for task in self.stream.tasks},
             "rates": {task.name: rate for task, rate in zip(self.stream.tasks, order.rates, strict=True)},
+            **({"open_rows": self._open_rows} if self._open_rows > 1 else {}),
         }
 
     def _next_rows(self) -> list[list[Example]]:
@@ -243,15 +269,20 @@ class TrainPipeline:
 
     def _fill(self, lanes: Sequence[int]) -> None:
         positions = [self._next[lane] + k * self.rows for lane in lanes for k in range(self._read_ahead)]
+        examples = self._read(positions)
+        for place, lane in enumerate(lanes):
+            self._ahead[lane].extend(examples[place * self._read_ahead : (place + 1) * self._read_ahead])
+
+    def _read(self, positions: Sequence[int]) -> list[Example]:
         examples, cut = self.stream.read(positions)
         if cut and not self.num_trimmed:
             logger.warning("Some examples are longer than lengths=%s and are cut.", dict(self.stream.converter.lengths))
         self.num_trimmed += cut
-        for place, lane in enumerate(lanes):
-            self._ahead[lane].extend(examples[place * self._read_ahead : (place + 1) * self._read_ahead])
+        return examples
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The states of all hosts after one step as the state of the whole stream, for any number of hosts to restore."""
-    positions = [max(lane) for lane in zip(*(state["positions"] for state in states), strict=True)]
-    return {**states[0], "positions": positions}
+    names = [name for name in ("positions", "taken") if name in states[0]]
+    lanes = {name: [max(lane) for lane in zip(*(state[name] for state in states), strict=True)] for name in names}
+    return {**states[0], **lanes}

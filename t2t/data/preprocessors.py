@@ -97,7 +97,9 @@ def _encode(texts: tf.Tensor, vocabulary: seqio.Vocabulary) -> tf.RaggedTensor:
         return np.array([token for row in rows for token in row], np.int32), lengths
 
     values, lengths = tf.numpy_function(run, [texts], [tf.int32, tf.int64])
-    return tf.RaggedTensor.from_row_lengths(tf.ensure_shape(values, [None]), tf.ensure_shape(lengths, [None]))
+    # Unchecked: checks of what is right by construction are most of the time that making a small task takes.
+    values, lengths = tf.ensure_shape(values, [None]), tf.ensure_shape(lengths, [None])
+    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,7 +142,7 @@ class Chunk(LatePreprocessor):
 def _split(tokens: tf.Tensor, length: int) -> tf.RaggedTensor:
     """Pieces of the given length, the last one shorter."""
     starts = tf.range(0, tf.size(tokens, tf.int64), length)
-    return tf.RaggedTensor.from_row_starts(tokens, starts)
+    return tf.RaggedTensor.from_row_starts(tokens, starts, validate=False)
 
 
 def _concatenate_and_split(documents: tf.data.Dataset, length: int) -> tf.data.Dataset:

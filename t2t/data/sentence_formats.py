@@ -84,8 +84,8 @@ class TokenizeSentences(LatePreprocessor):
             made = tf.numpy_function(run, arguments, [tf.int32, tf.int64, tf.int32, tf.int64])
             tokens, sizes, lengths, counts = (tf.ensure_shape(part, [None]) for part in made)
             return {
-                self.feature: tf.RaggedTensor.from_row_lengths(tokens, sizes),
-                SENTENCE_LENGTHS: tf.RaggedTensor.from_row_lengths(lengths, counts),
+                self.feature: tf.RaggedTensor.from_row_lengths(tokens, sizes, validate=False),
+                SENTENCE_LENGTHS: tf.RaggedTensor.from_row_lengths(lengths, counts, validate=False),
             }
 
         texts = dataset.map(lambda features: features[self.feature]).ragged_batch(_BATCH)

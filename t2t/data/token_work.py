@@ -20,10 +20,10 @@ from t2t.data import preprocessors  # isort: skip - sets up TensorFlow
 import seqio
 
 from t2t.data.cache_directory import group_name
-from t2t.data.examples import reading
 from t2t.data.file_source import FileSource
 from t2t.data.host_tensorflow import tf
 from t2t.data.mapped_store import Pieces
+from t2t.data.reading import reading
 from t2t.data.registry import TextSource
 from t2t.data.sentence_formats import SENTENCE_LENGTHS, TokenizeSentences
 from t2t.data.text_files import Skipped
@@ -71,7 +71,7 @@ def divide(task: seqio.Task, split: str, lengths: Mapping[str, int], *, size: in
         CorpusError: files have vanished.
     """
     steps = task.preprocessors
-    place = next((i for i, step in enumerate(steps) if _is_tokenize(step) or _is_sentences(step)), None)
+    place = next((i for i, step in enumerate(steps) if is_tokenize(step) or _is_sentences(step)), None)
     if place is None or task.supports_caching:
         return None
     before, step, rest = steps[:place], steps[place], list(steps[place + 1 :])
@@ -79,8 +79,8 @@ def divide(task: seqio.Task, split: str, lengths: Mapping[str, int], *, size: in
     if work is None or isinstance(work.tokenizer, SentenceTokenizer):
         return work and dataclasses.replace(work, rest=rest)
     cut = None
-    if rest and _is_chunk(rest[0]):
-        cut = _cut(rest.pop(0), task, lengths)
+    if rest and is_chunk(rest[0]):
+        cut = cut_of(rest.pop(0), task, lengths)
     is_text = cut is not None and cut.across_documents and cut.length is not None
     if rest and (is_text or not _needs_no_texts(rest, work, step)):
         return None
@@ -89,7 +89,8 @@ def divide(task: seqio.Task, split: str, lengths: Mapping[str, int], *, size: in
     return dataclasses.replace(work, tokenizer=tokenizer, pieces=pieces, rest=rest)
 
 
-def _is_tokenize(step: Step) -> bool:
+def is_tokenize(step: Step) -> bool:
+    """Whether a step is `preprocessors.tokenize`."""
     if isinstance(step, functools.partial):
         return step.func is preprocessors.tokenize and not step.args and set(step.keywords) <= {"copy_pretokenized"}
     return step is preprocessors.tokenize
@@ -106,11 +107,17 @@ def _needs_no_texts(rest: Sequence[Step], work: Work, tokenize: Step) -> bool:
     return not (work.untouched or keeps_copies)
 
 
-def _is_chunk(step: Step) -> bool:
+def is_chunk(step: Step) -> bool:
+    """Whether a step is `preprocessors.Chunk` as it is known here."""
     return type(step) is preprocessors.Chunk and {f.name for f in dataclasses.fields(step)} == _CHUNK_FIELDS
 
 
-def _cut(chunk: preprocessors.Chunk, task: seqio.Task, lengths: Mapping[str, int]) -> Cut:
+def cut_of(chunk: preprocessors.Chunk, task: seqio.Task, lengths: Mapping[str, int]) -> Cut:
+    """What a chunk does to the tokens of a task.
+
+    Raises:
+        ValueError: it ends documents, and the vocabulary has no EOS.
+    """
     bound = chunk.corruption.bind(lengths, task.output_features)
     vocabulary = task.output_features[chunk.corruption.feature].vocabulary
     if chunk.end_documents and vocabulary.eos_id is None:
@@ -125,7 +132,7 @@ def _cut(chunk: preprocessors.Chunk, task: seqio.Task, lengths: Mapping[str, int
 
 def _of_texts(task: seqio.Task, split: str, before: Sequence[Step], tokenize: Step, *, size: int) -> Work | None:
     """Of texts that are read without TensorFlow."""
-    steps = [_without_tensorflow(step) for step in before]
+    steps = [without_tensorflow(step) for step in before]
     if None in steps:
         return None
     source = task.source
@@ -160,7 +167,8 @@ def _texts_of(source: TextSource, split: str, skipped: Skipped) -> Iterator[Row]
     yield from source.rows(split)
 
 
-def _without_tensorflow(step: Step) -> Callable[[Row], Row] | None:
+def without_tensorflow(step: Step) -> Callable[[Row], Row] | None:
+    """What a step does to one row of texts; None if it is none of those that are known."""
     if type(step) is preprocessors.TextToText:
         return Prefix(prefix=step.prefix, inputs=step.inputs, targets=step.targets)
     if isinstance(step, functools.partial) and step.func is seqio.preprocessors.rekey:

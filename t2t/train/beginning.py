@@ -207,6 +207,7 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
         stream,
         rows=experiment.data.batch_size,
         packing=experiment.data.packing and not reads_on,
+        open_rows=1 if reads_on else experiment.data.open_rows,
         host=(jax.process_index(), jax.process_count()),
     )
     if position is not None:

@@ -81,6 +81,8 @@ def to_evaluate(
 ) -> dict[str, examples.Task]:
     """The tasks to evaluate: `names`, or those of the config; with own held-out files, the training task on them.
 
+    A mixture is evaluated task by task.
+
     Raises:
         UsageError: a name that is not registered, a task without this split, or own files for a mixture.
     """
@@ -94,14 +96,16 @@ def to_evaluate(
             log.warning("%s learns from data.files and is not evaluated: name held-out text in data.eval_files", name)
             continue
         try:
-            found[name] = _with_files(experiment, name, split=split) if name == own else examples.get_task(name)
+            named = [_with_files(experiment, name, split=split)] if name == own else mixtures.leaf_tasks(name)
         except corpora.CorpusError:
             raise
         except ValueError as error:
             raise UsageError(f"evaluate.tasks: {error}") from error
-        if split not in found[name].splits:
-            splits = ", ".join(found[name].splits)
-            raise UsageError(f"evaluate.tasks: {name} has no split '{split}'; it has {splits}")
+        for task in named:
+            if split not in task.splits:
+                splits = ", ".join(task.splits)
+                raise UsageError(f"evaluate.tasks: {task.name} has no split '{split}'; it has {splits}")
+            found[task.name] = task
     return found
 
 

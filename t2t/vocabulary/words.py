@@ -27,10 +27,10 @@ BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 BYTE_LEVEL_SPACES = frozenset(chr(256 + byte) for byte in b"\t\n\v\f\r ")
 """White space in the alphabet of byte-level BPE, where the bytes below 33 stand 256 code points higher."""
 
-# Scripts that put no spaces between words: CJK and kana, Thai, Lao, Tibetan, Myanmar, Khmer.
-_WITHOUT_SPACES = re.compile(
+WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
 )
+"""A character of a script that puts no spaces between words: CJK and kana, Thai, Lao, Tibetan, Myanmar, Khmer."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,4 +106,4 @@ def begins_sentence_piece(piece: str) -> bool:
         byte = int(match[1], 16)
         # 0x80-0xBF are inside a character, 0xC2-0xDF begin one of a script with spaces, higher ones mostly not.
         return byte > 0xDF or (byte < 0x80 and not chr(byte).isalnum())
-    return not piece or unicodedata.category(piece[0])[0] not in "LMN" or _WITHOUT_SPACES.search(piece) is not None
+    return not piece or unicodedata.category(piece[0])[0] not in "LMN" or WITHOUT_SPACES.search(piece) is not None

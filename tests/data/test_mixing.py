@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from t2t.data import mixing
-from t2t.data.mixing import ExampleCount, Order, share_out, whole_weights
+from t2t.data.mixing import ExampleCount, Order, by_exponent, share_out, whole_weights
 
 
 def order(sizes, rates, seed=5):
@@ -93,6 +93,9 @@ def test_whole_weights():
         (ExampleCount(scale=0.5, maximum=5000), 4000),
         (ExampleCount(temperature=3.0), 20),
         (ExampleCount(scale=0.5, maximum=1000, temperature=3.0), 10),
+        (by_exponent(1 / 3), 20),
+        (by_exponent(1.0), 8000),
+        (by_exponent(0.0), 1),
     ],
 )
 def test_rates_scale_then_cap_then_soften(rate, expected):
@@ -106,6 +109,14 @@ def test_rates_need_a_number_of_examples():
         ExampleCount()(task)
     with pytest.raises(ValueError, match="positive"):
         ExampleCount(temperature=0)
+    with pytest.raises(ValueError, match="exponent=-1 must be at least 0"):
+        by_exponent(-1)
+
+
+def test_languages_as_multilingual_bert_samples_them():
+    """A thousand times as much text is drawn a hundred times as often (S = 0.7)."""
+    large, small = (types.SimpleNamespace(num_input_examples=lambda split, n=n: n) for n in (10**6, 10**3))
+    assert by_exponent(0.7)(large) / by_exponent(0.7)(small) == pytest.approx(125.9, abs=0.05)
 
 
 def test_orders_are_checked():

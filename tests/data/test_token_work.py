@@ -145,5 +145,5 @@ def test_a_source_that_reads_in_its_own_way():
 
 
 def test_the_fields_of_chunk_are_those_that_are_known():
-    assert token_work._is_chunk(Chunk(corruption=SpanCorruption()))
-    assert not token_work._is_chunk(preprocessors.tokenize)
+    assert token_work.is_chunk(Chunk(corruption=SpanCorruption()))
+    assert not token_work.is_chunk(preprocessors.tokenize)

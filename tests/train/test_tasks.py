@@ -17,6 +17,15 @@ def test_tasks_come_from_the_modules_of_the_config():
     assert list(tasks.to_evaluate(experiment, ["tiny_causal_lm"])) == ["tiny_causal_lm"]
 
 
+def test_a_mixture_is_evaluated_task_by_task():
+    registry.add_mixture("tiny_mixed", {"tiny_mlm": 1.0, "tiny_first": 2.0})
+    experiment = tiny_run.experiment(evaluate={"tasks": ("tiny_mixed", "tiny_causal_lm")})
+    assert list(tasks.to_evaluate(experiment)) == ["tiny_first", "tiny_mlm", "tiny_causal_lm"]
+    with pytest.raises(UsageError, match="tiny_first has no split 'dev'"):
+        tasks.to_evaluate(experiment, ["tiny_mixed"], split="dev")
+    tasks.check_best(tiny_run.experiment(checkpoint={"best": "tiny_first/accuracy", "every": 6}), ["tiny_first"])
+
+
 def test_a_module_that_cannot_be_imported_is_named():
     with pytest.raises(UsageError, match=r"tasks\.nowhere"):
         tasks.register(tiny_run.experiment(data={"modules": ("tasks.nowhere",)}))

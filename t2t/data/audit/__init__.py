@@ -1,0 +1,1 @@
+"""What a corpus is made of, and what should not be in it: statistics, duplicates, text of evaluation sets."""
