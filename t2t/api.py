@@ -29,6 +29,7 @@ from t2t.models.base import Network, Output, count_parameters
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
+from t2t.nn.heads import LanguageModelHead
 from t2t.vocabulary import Vocabulary
 from t2t.vocabulary.frame import Frame
 
@@ -198,6 +199,7 @@ class Model:
         *,
         dtype: str = "float32",
         sentence_embeddings: Literal["mean", "first"] | None = None,
+        max_shard_bytes: int | None = None,
     ) -> list[str]:
         """Write a directory that Hugging Face transformers opens; returns the names of its files.
 
@@ -206,11 +208,12 @@ class Model:
             dtype: of the tensors: float32, bfloat16 or float16.
             sentence_embeddings: of an encoder, whose head is left out: how SentenceTransformer(directory) makes one
                 vector of its states.
+            max_shard_bytes: above this size the tensors are divided among files, with an index; None = 50 GB.
 
         Raises:
             ValueError: where no class of transformers computes what this model does; says why.
         """
-        from t2t.hf import export
+        from t2t.hf import export, files
         from t2t.hf import sentence_embeddings as vectors
 
         config, params = self.config, self.params
@@ -228,6 +231,7 @@ class Model:
             ends_prompts=self._ends_prompts,
             start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
+            max_shard_bytes=files.MAX_SHARD_BYTES if max_shard_bytes is None else max_shard_bytes,
         )
         if sentence_embeddings is not None:
             written += vectors.write(Path(directory), config=config, pooling=sentence_embeddings)
@@ -343,10 +347,15 @@ def start_id(config: Any, vocabulary: Vocabulary | None) -> int | None:
 
 
 def _generation(config: Any, about: dict[str, Any]) -> dict[str, Any] | None:
-    """How transformers shall generate unless told otherwise: as long and with as many beams as the training's tasks."""
-    if not isinstance(config, EncoderDecoderConfig) or "experiment" not in about:
+    """How transformers shall generate unless told otherwise: as long and with as many beams as the training's tasks.
+
+    None, which is transformers' own way, for heads that score and what was trained on no pairs of inputs and targets.
+    """
+    learned = about.get("experiment")
+    writes = isinstance(config, DecoderConfig | EncoderDecoderConfig) and isinstance(config.head, LanguageModelHead)
+    if learned is None or not writes or "inputs" not in learned["data"]["lengths"]:
         return None
-    experiment = config_lib.from_json(about["experiment"])
+    experiment = config_lib.from_json(learned)
     settings = {"max_new_tokens": experiment.data.lengths["targets"]}
     if experiment.evaluate.beams > 1:
         settings |= {"num_beams": experiment.evaluate.beams, "early_stopping": True}

@@ -53,11 +53,12 @@ TORCH = {"torch", "transformers"}
 PURE = {"jax", "numpy", "jaxtyping"}
 
 FAMILIES = {
-    "albert", "bart", "bert", "bloom", "byt5", "deberta", "deberta-v2", "deberta-v3", "distilbert", "electra",
-    "flan-t5", "gpt", "gpt2", "gpt-2", "gpt3", "gpt_neo", "gpt_neox", "gptj", "mbart", "modernbert", "mt5",
-    "openai-gpt", "opt", "roberta", "t5", "t5-v1_1", "tinybert", "transfo-xl", "ul2", "umt5", "xlm", "xlm-roberta",
-    "xlnet",
-}  # fmt: skip
+    name
+    for path in (ROOT / "t2t" / "families").glob("*.py")
+    if "\nFAMILY = " in path.read_text(encoding="utf-8")
+    for name in (path.stem, path.stem.replace("_", "-"))
+} | {"byt5", "deberta-v3", "flan-t5", "gpt-2", "gpt3", "openai-gpt", "t5-v1_1", "tinybert", "ul2"}
+"""Names of the families' files, and further ones that models of these families go by."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,6 +24,8 @@ class Export:
     sentence_embeddings: Literal["mean", "first"] | None = None
     """Make it open with SentenceTransformer(OUT_DIR) as well: the mean of the states, or the first, is the vector. A
     head is left out."""
+    shard_gigabytes: float = 50.0
+    """Weights of more than this (10^9 bytes) are divided among files, with an index."""
     verify: bool = False
     """Open the result with transformers, where it is installed, and compare keys, outputs and token ids."""
     overwrite: bool = False
@@ -44,6 +46,8 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     arguments_lib.check_output(output, overwrite=options.overwrite)
+    if not 0 < options.shard_gigabytes < float("inf"):
+        raise UsageError(f"--shard-gigabytes {options.shard_gigabytes}: give a positive number")
     if options.verify:
         verify.check_installed()
     model = opening.open_lazily(options.model)
@@ -52,7 +56,12 @@ def run(arguments: Sequence[str]) -> int:
         model = dataclasses.replace(model, config=config, params=params)
     if options.verify:
         verify.check_class(model.config)
-    model.export(output, dtype=options.dtype, sentence_embeddings=options.sentence_embeddings)
+    model.export(
+        output,
+        dtype=options.dtype,
+        sentence_embeddings=options.sentence_embeddings,
+        max_shard_bytes=int(options.shard_gigabytes * 10**9),
+    )
     arguments_lib.list_files(output)
     if options.verify:
         for line in verify.verify(output, config=model.config, params=model.params, vocabulary=model.vocabulary):

@@ -25,7 +25,8 @@ class Presets:
     """List the published models that can be built, or show every setting and the size of one.
 
     Sizes are of the bare model: parameters, mebibytes of them in float32, bfloat16 and int8, and the operations of a
-    training step for each token (forward and backward, at --length).
+    training step for each token (forward and backward, at --length). A model without a head has no output to learn:
+    what predicts words takes 6 operations more for each value of its token table and each predicted token.
     """
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
@@ -59,7 +60,7 @@ def _list(names: Sequence[str], options: Presets) -> None:
     if options.names:
         print("\n".join(names))
         return
-    types = "".join(f"{kind:>12}" for kind in WIDTHS)
+    types = "".join(f"{f'{kind} MiB':>14}" for kind in WIDTHS)
     print(f"{'preset':<36}{'parameters':>16}{'layers':>8}{'width':>7}{types}{'FLOPs/token':>13}")
     gc.disable()  # tracing makes millions of objects and hardly any garbage: looking for it takes a third of the time
     try:
@@ -71,7 +72,7 @@ def _list(names: Sequence[str], options: Presets) -> None:
 
 def _row(name: str, size: "_Size") -> str:
     layers = "+".join(map(str, size.layers))
-    megabytes = "".join(f"{size.parameters * width / MIB:>12,.1f}" for width in WIDTHS.values())
+    megabytes = "".join(f"{size.parameters * width / MIB:>14,.1f}" for width in WIDTHS.values())
     return f"{name:<36}{size.parameters:>16,}{layers:>8}{size.width:>7}{megabytes}{size.flops:>13.3g}"
 
 
@@ -112,10 +113,13 @@ def _size(name: str, length: int) -> _Size:
     batch: dict[str, Any] = {
         key: jax.ShapeDtypeStruct((1, length), "int32") for key in config.example() if key.endswith("_input_tokens")
     }
+    num_tokens = length * len(batch)
+    if config.head is None:
+        batch["encoder_predict_positions"] = jax.ShapeDtypeStruct((1, 0), "int32")
     step = flops.step_flops(shapes, batch, applications=flops.applications(config))
     return _Size(
         parameters=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
         layers=tuple(stack.num_layers for stack in stacks),
         width=config.d_model,
-        flops=step / (length * len(batch)),
+        flops=step / num_tokens,
     )

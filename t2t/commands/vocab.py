@@ -16,9 +16,10 @@ from t2t.errors import UsageError
 FILES = ("vocabulary.json", "sentencepiece.model", "tokenizer.json")
 """What is written, and written over."""
 
+_SENTENCEPIECE = ("sentinels", "mask", "modes", "framed", "lowercase", "byte_fallback", "character_coverage")
 OPTIONS = {
-    "sentencepiece-unigram": ("sentinels", "mask", "modes", "byte_fallback", "character_coverage"),
-    "sentencepiece-bpe": ("sentinels", "mask", "modes", "byte_fallback", "character_coverage"),
+    "sentencepiece-unigram": _SENTENCEPIECE,
+    "sentencepiece-bpe": _SENTENCEPIECE,
     "wordpiece": ("sentinels", "modes", "lowercase", "strip_accents", "space_chinese", "character_coverage"),
     "byte-bpe": ("sentinels", "mask", "modes", "end_of_text", "add_prefix_space"),
 }
@@ -29,9 +30,10 @@ OPTIONS = {
 class VocabTrain:
     """Train a vocabulary. The same text gives the same vocabulary.
 
-    SentencePiece (as T5's): <pad> 0, </s> 1, <unk> 2, pieces, modes, <mask>, sentinels. Word pieces (as BERT's):
-    [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, pieces. Byte-level BPE (as RoBERTa's): <s> 0, <pad> 1, </s> 2,
-    <unk> 3, bytes, pieces, <mask>; or (as GPT-2's, with --end-of-text) bytes, pieces, <|endoftext|>.
+    SentencePiece (as T5's): <pad> 0, </s> 1, <unk> 2, pieces, modes, <mask>, sentinels; or (as ALBERT's, with --framed)
+    <pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4, pieces. Word pieces (as BERT's): [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3,
+    [MASK] 4, pieces. Byte-level BPE (as RoBERTa's): <s> 0, <pad> 1, </s> 2, <unk> 3, bytes, pieces, <mask>; or (as
+    GPT-2's, with --end-of-text) bytes, pieces, <|endoftext|>.
     """
 
     input: Annotated[tuple[str, ...], tyro.conf.arg(aliases=["-i"])] = ()
@@ -48,17 +50,19 @@ class VocabTrain:
     """How text is cut: SentencePiece's unigram model or its byte-pair encoding, BERT's word pieces, or byte-pair
     encoding of bytes, in which every text has ids."""
     sentinels: int | None = None
-    """Number of <extra_id_k>, for span corruption; None is 100 for SentencePiece and 0 for others."""
+    """Number of <extra_id_k>, for span corruption; None is 100 for SentencePiece, and 0 for others and --framed."""
     modes: bool = False
     """Whether there are UL2's mode tokens, [NLU], [NLG] and [S2S]; its extreme denoisers also need 300 sentinels."""
     mask: bool = True
-    """Whether there is a mask token, for masked language modelling. Word pieces always have one."""
+    """Whether there is a mask token, for masked language modelling. Word pieces, and --framed, always have one."""
+    framed: bool = False
+    """SentencePiece: have [CLS] and [SEP], which stand around the texts of encoders, and read text without accents."""
     byte_fallback: bool = False
     """SentencePiece: spell characters outside the vocabulary as bytes (256 more ids)."""
     character_coverage: float = 0.9995
     """SentencePiece and word pieces: fraction in [0.98, 1] of the text's characters that get an id of their own."""
     lowercase: bool = True
-    """Word pieces: put text in lower case."""
+    """Word pieces and framed SentencePiece: put text in lower case."""
     strip_accents: bool | None = None
     """Word pieces: leave accents out; None does as --lowercase."""
     space_chinese: bool = True

@@ -196,7 +196,6 @@ BUFFERS = (
 
 TABLE = Table(
     base="bert.",
-    old_names=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
     entries=(
         *embed_entries("cls.predictions.decoder"),
         *LAYERS,

@@ -86,6 +86,44 @@ def request(values: Mapping[str, Any], *, num_labels: int = 2) -> heads.Labels |
     return _REQUESTS[task](num_labels=number, labels=labels, **problem)
 
 
+def order(files: Any, asked: Any) -> tuple[int, ...] | None:
+    """Where each label of the head asked for stands among those of the files; None where they stand alike.
+
+    Labels are told by their names: data sets number them otherwise than models (MNLI's).
+
+    Args:
+        files: the model that the files hold.
+        asked: the model with the head asked for.
+
+    Raises:
+        ValueError: equally many labels with other names, whose scores the files do not hold.
+    """
+    theirs, ours = files.head, asked.head
+    if not _score_the_same(theirs, ours) or not (theirs.labels and ours.labels) or theirs.labels == ours.labels:
+        return None
+    if set(theirs.labels) != set(ours.labels):
+        raise ValueError(
+            f"the files score the labels {', '.join(theirs.labels)}, not {', '.join(ours.labels)}. Ask for those, in "
+            "any order, or leave the head out (head=heads.BARE, t2t import --head none) and begin with a fresh one"
+        )
+    return tuple(theirs.labels.index(name) for name in ours.labels)
+
+
+def completed(files: Any, asked: Any) -> Any:
+    """The model asked for, with what the files say of its labels where the request says nothing."""
+    theirs, ours = files.head, asked.head
+    if not _score_the_same(theirs, ours) or ours.labels:
+        return asked
+    problem = ours.problem_type or theirs.problem_type
+    return dataclasses.replace(asked, head=dataclasses.replace(ours, labels=theirs.labels, problem_type=problem))
+
+
+def _score_the_same(theirs: Any, ours: Any) -> bool:
+    """Whether two heads score equally many labels of the same things."""
+    are_both = isinstance(theirs, ClassificationHead) and isinstance(ours, ClassificationHead)
+    return are_both and (theirs.task, theirs.num_labels) == (ours.task, ours.num_labels)
+
+
 def count(values: Mapping[str, Any], *, usual: int = 2) -> int:
     """The number of labels that a config.json means (of transformers 2: _num_labels); `usual` where it says none."""
     return len(values["id2label"] or {}) or values["num_labels"] or values["_num_labels"] or usual

@@ -16,7 +16,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import gpt2, labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Table, norm_entries
+from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -118,6 +118,7 @@ TABLE = Table(
         Entry("head/kernel", "lm_head.weight", LINEAR),
         *labels.DECODER_ENTRIES,
     ),
+    ignored=(Ignored("*decoder.version", "a number that old files hold"),),
 )
 
 ATTRIBUTES = config_map.Attributes(

@@ -46,7 +46,8 @@ _TASKS = {
     "ForQuestionAnsweringSimple": ("AutoModelForQuestionAnswering", "question-answering"),
     "ForMultipleChoice": ("AutoModelForMultipleChoice", None),
     "ForNextSentencePrediction": ("AutoModelForNextSentencePrediction", None),
-    "DoubleHeadsModel": (None, None),  # which has no automatic class
+    "DoubleHeadsModel": (None, None),  # which has no automatic class, and no more has the next
+    "EncoderModel": (None, "feature-extraction"),
     "Model": ("AutoModel", "feature-extraction"),
 }
 """Ending of a class of transformers -> its automatic class and the Hub's name of its task."""
@@ -73,6 +74,7 @@ def render(
     dtype: str,
     has_tokenizer: bool,
     mask_token: str | None = None,
+    generate: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> str:
     """The text of README.md.
@@ -84,13 +86,15 @@ def render(
         dtype: the type they are stored in.
         has_tokenizer: whether tokenizer files stand beside it.
         mask_token: for models that fill masks.
+        generate: what `generate` has to be told.
         notes: what a user has to know, one sentence each.
     """
+    code = snippet(card, architecture, has_tokenizer=has_tokenizer, mask_token=mask_token, generate=generate)
     sections = [
         f"# {card.name}",
         f"A `{architecture}` with {parameters:,} parameters ({dtype}), trained with "
         f"[t2t](https://pypi.org/project/t2t/) {t2t.__version__} in JAX.",
-        f"## Use\n\n```python\n{snippet(card, architecture, has_tokenizer=has_tokenizer, mask_token=mask_token)}```",
+        f"## Use\n\n```python\n{code}```",
         "\n".join(f"- {note}" for note in notes),
         f"## Training\n\n{card.recipe}" if card.recipe else "",
         f"## Data\n\n{card.data}" if card.data else "",
@@ -141,7 +145,14 @@ def _results(card: Card) -> dict[str, float]:
     return {name: value for name, value in card.metrics.items() if name.rpartition("/")[2] != "examples"}
 
 
-def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: str | None = None) -> str:
+def snippet(
+    card: Card,
+    architecture: str,
+    *,
+    has_tokenizer: bool,
+    mask_token: str | None = None,
+    generate: Mapping[str, Any] | None = None,
+) -> str:
     """Code that opens the directory it stands in with transformers 4 or 5, without pipelines that 5 removed."""
     auto = auto_class(architecture)
     lines = [
@@ -164,35 +175,40 @@ def snippet(card: Card, architecture: str, *, has_tokenizer: bool, mask_token: s
         "tokenizer = AutoTokenizer.from_pretrained(path)",
         f'inputs = tokenizer({given}, return_tensors="pt")',
     ]
+    lines += _use(auto, architecture, generate or {})
+    return "\n".join(lines) + "\n"
+
+
+def _use(auto: str, architecture: str, generate: Mapping[str, Any]) -> list[str]:
+    """Lines that make of `inputs` what a class is for."""
     if auto in ("AutoModelForSeq2SeqLM", "AutoModelForCausalLM"):
-        lines += [
-            "output = model.generate(**inputs)",
+        options = "".join(f", {name}={value!r}" for name, value in generate.items())
+        return [
+            f"output = model.generate(**inputs{options})",
             "print(tokenizer.decode(output[0], skip_special_tokens=True))",
         ]
-    elif auto == "AutoModelForMaskedLM":
-        lines += [
+    if auto == "AutoModelForMaskedLM":
+        return [
             "logits = model(**inputs).logits[0]",
             "at = (inputs.input_ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]",
             "print([tokenizer.decode([i]) for i in logits[at].topk(5).indices.tolist()])",
         ]
-    elif auto in ("AutoModelForSequenceClassification", "AutoModelForTokenClassification"):
-        lines += [
+    if auto in ("AutoModelForSequenceClassification", "AutoModelForTokenClassification"):
+        return [
             "ids = model(**inputs).logits[0].argmax(-1).reshape(-1).tolist()",
             "print([model.config.id2label[i] for i in ids])",
         ]
-    elif auto == "AutoModelForQuestionAnswering":
-        lines += [
+    if auto == "AutoModelForQuestionAnswering":
+        return [
             "output = model(**inputs)",
             "start, end = int(output.start_logits[0].argmax()), int(output.end_logits[0].argmax())",
             "print(tokenizer.decode(inputs.input_ids[0, start : end + 1]))",
         ]
-    elif auto == "AutoModelForMultipleChoice":
-        lines += [
+    if auto == "AutoModelForMultipleChoice":
+        return [
             "choices = {name: tensor[None] for name, tensor in inputs.items()}  # [texts, choices, length]",
             "print(model(**choices).logits)",
         ]
-    elif auto == architecture:
-        lines += ["print(model(inputs.input_ids[None]).mc_logits)  # [texts, choices, length]"]
-    else:
-        lines += ["print(model(**inputs)[0].shape)"]
-    return "\n".join(lines) + "\n"
+    scores_choices = architecture.endswith("DoubleHeadsModel")
+    of_choices = "print(model(inputs.input_ids[None]).mc_logits)  # [texts, choices, length]"
+    return [of_choices if scores_choices else "print(model(**inputs)[0].shape)"]

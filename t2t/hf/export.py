@@ -7,6 +7,7 @@ Reference: transformers 5.24 and 4.57, whose differences the tests of `tests/hf`
 """
 
 import json
+import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.classification import ClassificationHead
+
+log = logging.getLogger(__name__)
 
 TRANSFORMERS_VERSION = "5.24.0"
 """The version that exports are tested with, besides 4.57.6."""
@@ -81,11 +84,8 @@ def export(
     published = (origin or {}).get("generation")
     generation_json = _generation_json(config_json, family, config, vocabulary, published, asked=generation)
     around = _around(family, vocabulary, bare_prompts=bare_prompts, ends_prompts=ends_prompts)
-    tensors = [
-        *_tensors(families.bindings(family, config), params),
-        *_zeros(family.zeros(config)),
-        *_constants(family.constants(config)),
-    ]
+    tensors = [*_tensors(families.bindings(family, config), params), *_zeros(family.zeros(config))]
+    tensors += _constants(family.constants(config))
 
     directory = Path(directory)
     check_directory(directory)
@@ -103,6 +103,7 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
+        generate=_to_be_told(config_json, generation_json or {}),
         notes=[
             *([family.note] if family.note else []),
             *_notes(config_json, vocabulary, family.unread(config)),
@@ -332,6 +333,17 @@ def _tokenizer_notes(config: Any, vocabulary: vocabularies.Vocabulary | None, pa
     return notes
 
 
+def _is_cached(config_json: Mapping[str, Any]) -> bool:
+    """Whether transformers' cache has room for the decoder: it is made for as many layers as the encoder has."""
+    return config_json.get("num_decoder_layers", 0) <= config_json.get("num_layers", 0)
+
+
+def _to_be_told(config_json: Mapping[str, Any], generation_json: Mapping[str, Any]) -> dict[str, Any]:
+    """What `generate` has to be told: how long a text may be, where no setting says it, and to do without a cache."""
+    says_length = {"max_new_tokens", "max_length"} & generation_json.keys()
+    return ({} if says_length else {"max_new_tokens": 20}) | ({} if _is_cached(config_json) else {"use_cache": False})
+
+
 def _notes(
     config_json: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None, unread: Sequence[str]
 ) -> list[str]:
@@ -342,11 +354,12 @@ def _notes(
             f"No class of transformers reads {', '.join(f'`{name}`' for name in unread)}, the head that the model was "
             "pretrained with; it says so when it opens the model. t2t reads them."
         )
-    if config_json.get("num_decoder_layers", 0) > config_json.get("num_layers", 0):
+    if not _is_cached(config_json):
         notes.append(
             "The decoder has more layers than the encoder: pass `use_cache=False` to `generate`, whose cache is made "
             "for as many layers as the encoder has."
         )
+        log.warning("in transformers: %s", notes[-1])
     if vocabulary is not None and vocabulary.size < config_json["vocab_size"]:
         notes.append(
             f"The embedding has {config_json['vocab_size']} rows for {vocabulary.size} ids; the others are unused. Do "

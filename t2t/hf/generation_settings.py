@@ -87,9 +87,10 @@ def read(directory: Path, config_json: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in found.items() if value is not None}
     if not found.get("do_sample"):
         found = {name: value for name, value in found.items() if name not in _SAMPLING}
-        if found.get("num_return_sequences", 1) > found.get("num_beams", 1):
-            del found["num_return_sequences"]
-    if found.get("num_beams", 1) == 1:
+    beams = found.get("num_beams", 1)
+    if found.get("num_return_sequences", 1) > beams and (beams > 1 or not found.get("do_sample")):
+        del found["num_return_sequences"]
+    if beams == 1:
         found = {name: value for name, value in found.items() if name not in _OF_BEAMS}
     forced = {name: said[name] for name in ("forced_bos_token_id", "forced_eos_token_id") if name in said}
     return {"forced_bos_token_id": None, **forced, **found}
@@ -117,13 +118,32 @@ def content(
         raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(settings)}")
     if unknown := sorted(set(settings) - SETTINGS):
         raise ValueError(f"generation has {', '.join(unknown)}; possible are {', '.join(sorted(SETTINGS))}")
-    if settings.get("num_beams", 1) == 1 and settings.get("early_stopping"):
-        raise ValueError("generation has early_stopping without num_beams above 1, which transformers refuses to save")
-    if not settings.get("do_sample") and (idle := sorted(_SAMPLING & set(settings))):
-        raise ValueError(f"generation has {', '.join(idle)} without do_sample=True, which has no effect")
+    _check({name: value for name, value in settings.items() if value is not None})
     special = {name: config_json.get(name) for name in _SPECIAL}
     said = {name: value for name, value in {**special, **settings}.items() if value is not None}
     return {"transformers_version": version, **said}
+
+
+def _check(settings: Mapping[str, Any]) -> None:
+    """Refuses what transformers refuses to save again: `GenerationConfig.validate(strict=True)` of 5.24 and 4.57."""
+    beams, samples = settings.get("num_beams", 1), settings.get("do_sample", False)
+    if beams == 1 and (idle := sorted(name for name in _OF_BEAMS & set(settings) if settings[name] != _USUAL[name])):
+        raise ValueError(
+            f"generation has {', '.join(idle)} without num_beams above 1, which transformers refuses to save"
+        )
+    if not samples and (idle := sorted(_SAMPLING & set(settings))):
+        raise ValueError(f"generation has {', '.join(idle)} without do_sample=True, which has no effect")
+    stopping = settings.get("early_stopping", False)
+    if not isinstance(stopping, bool) and stopping != "never":
+        raise ValueError(f"generation has early_stopping={stopping!r}; possible are False, True and 'never'")
+    number = settings.get("num_return_sequences", 1)
+    if number > beams and (beams > 1 or not samples):
+        raise ValueError(
+            f"generation has num_return_sequences={number} with num_beams={beams}: there are as many texts as beams, "
+            "and more where do_sample=True draws them with one beam"
+        )
+    if settings.get("max_new_tokens", 1) < 1:
+        raise ValueError(f"generation has max_new_tokens={settings['max_new_tokens']}; it must be at least 1")
 
 
 def _read_object(file: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from flax import traverse_util
 
 from t2t import families, heads
 from t2t.errors import UsageError
+from t2t.families import labels
 from t2t.hf import config_map, files, generation_settings, original_t5, table, tensors, tokenizer
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
@@ -28,6 +29,9 @@ from t2t.models.encoder import EncoderConfig
 from t2t.vocabulary import files as vocabulary_files
 
 log = logging.getLogger(__name__)
+
+_SCORES = "head/classifier/"
+"""Where the parameters stand whose last axis are labels."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,8 @@ class HuggingFaceCheckpoint:
     """Tensors of the files that the model does not hold, by request of the caller."""
     fresh: tuple[str, ...]
     """Parameters that the files do not hold, to be initialised, by request of the caller."""
+    labels: tuple[int, ...] | None
+    """Where each label of the head asked for stands among those of the files; None where they stand alike."""
     _reader: tensors.TensorReader
     _bindings: tuple[table.Binding, ...]
     _names: Mapping[str, str]  # key of a binding -> name in the files
@@ -78,6 +84,8 @@ class HuggingFaceCheckpoint:
         leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
         for binding, position, index in self._held[path]:
             leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+        if self.labels is not None and path.startswith(_SCORES):
+            leaf = leaf[..., list(self.labels)]
         if not np.isfinite(leaf).all():
             log.warning("%s: %s holds values that are not finite", self.directory, path)
         return leaf
@@ -124,7 +132,8 @@ def open_directory(
         directory: holds config.json and model.safetensors, or another of the files that `t2t.hf.tensors` reads.
         head: the head the model shall have; None is the one of the files, `heads.BARE` is none. With another head,
           tensors of the old one (and of a decoder that the new one does without) are left out and parameters of the new
-          one are fresh.
+          one are fresh. Labels may be asked for by their names, in any order; without names they have those of the
+          files.
         drop: patterns of further tensors without a place in the model, to leave out.
         fresh: patterns of parameters that the files lack, to initialise.
         ignore_attributes: attributes of config.json known to be without effect.
@@ -134,7 +143,7 @@ def open_directory(
           which t2t has not; patterns and attributes that name nothing there.
         FileNotFoundError: no tensors.
         ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
-          a tensor, shapes that differ: each one is listed.
+          a tensor, shapes that differ: each one is listed. Labels asked for that the files do not score.
     """
     directory = Path(directory)
     config_json = read_config(directory)
@@ -152,8 +161,11 @@ def open_directory(
             f"{directory / 'config.json'} describes no {family.model_type} model ({error}); compare its attributes "
             "with those of a published one"
         ) from error
+    order = None
     if head is not None:
-        config = family.head_from_hf(family.with_head(config, None if isinstance(head, heads.Bare) else head), values)
+        own = config
+        config = family.head_from_hf(family.with_head(own, None if isinstance(head, heads.Bare) else head), values)
+        config, order = labels.completed(own, config), labels.order(own, config)
     shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
@@ -166,6 +178,7 @@ def open_directory(
         kept=_kept(family, config, config_json),
         dropped=tuple(sorted(accounts.dropped)),
         fresh=tuple(sorted(accounts.fresh)),
+        labels=order,
         _reader=reader,
         _bindings=bindings,
         _names=accounts.sources,

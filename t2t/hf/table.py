@@ -274,7 +274,8 @@ class Table:
     entries: tuple[Entry, ...]
     ignored: tuple[Ignored, ...] = ()
     base: str = ""  # with its dot, e.g. "bert."
-    old_names: tuple[tuple[str, str], ...] = ()  # endings of names of old checkpoints, and what they are now
+    old_names: tuple[tuple[str, str], ...] = ((".gamma", ".weight"), (".beta", ".bias"))
+    """Endings of names of old checkpoints, and what they are now: those of norms, which transformers renames in all."""
 
     def bind(self, shapes: Mapping[str, Shape], *, base: bool, task: str | None = None) -> tuple[Binding, ...]:
         """The tensors of a model with these parameters, with or without the base prefix.

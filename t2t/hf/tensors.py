@@ -114,7 +114,7 @@ def _open_shards(directory: Path, kind: Format) -> dict[str, Stored]:
     opened = {name: kind.open(directory / name) for name in names}
     lacking = sorted(name for name, shard in shards.items() if name not in opened[shard])
     if lacking:
-        raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lacking[:5])}")
+        raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lacking)}")
     return {name: opened[shard][name] for name, shard in shards.items()}
 
 

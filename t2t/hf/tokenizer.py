@@ -244,10 +244,10 @@ def _own_files(vocabulary: vocabularies.Vocabulary, definition: dict[str, Any]) 
 def _without_sentinels(vocabulary: vocabularies.SentencePieceVocabulary) -> bytes:
     """The SentencePiece model as T5's readers (seqio, t5x, transformers 4) expect it: they add the 100 sentinels.
 
-    A model with another number of sentinels keeps them.
+    A model with another number of sentinels keeps them, and so does one of another layout.
     """
     expected = tuple(range(vocabulary.size - 1, vocabulary.size - 1 - sentencepiece_model.T5_SENTINELS, -1))
-    if vocabulary.sentinels != expected:
+    if vocabulary.sentinels != expected or not sentencepiece_model.is_t5_layout(vocabulary.model):
         return vocabulary.model
     proto = conversion.model_proto(vocabulary.model)
     del proto.pieces[-sentencepiece_model.T5_SENTINELS :]

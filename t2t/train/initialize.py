@@ -112,7 +112,7 @@ def load_params(source: Source, pieces: Pieces) -> dict[str, Any]:
         if path not in there or path not in asked or tuple(there[path].shape) != tuple(asked[path].shape)
     ]
     if lines:
-        raise UsageError(f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(lines[:20]))
+        raise UsageError(f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(lines))
     if missing:
         log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(missing))
     if unused:

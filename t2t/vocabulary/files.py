@@ -109,7 +109,9 @@ def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
         return vocabulary if has_both else _with_all_tokens(vocabulary, path.parent)
     added = path.parent / "added_tokens.json"
     if added.exists():
-        definition = tokenizers_library.with_added_tokens(definition, json.loads(added.read_text(encoding="utf-8")))
+        others = (_content(token) for token in config.get("additional_special_tokens") or ())
+        listed = json.loads(added.read_text(encoding="utf-8"))
+        definition = tokenizers_library.with_added_tokens(definition, listed, special={*names.values(), *others})
     return tokenizers_library.TokenizerVocabulary(definition, names=names)
 
 
@@ -196,13 +198,14 @@ def _tokenizer_config(directory: Path) -> dict[str, Any]:
     return config
 
 
+def _content(token: Any) -> Any:
+    """The text of a token that a file names alone, or with what else there is to say of it."""
+    return token["content"] if isinstance(token, dict) else token
+
+
 def _special_names(config: dict[str, Any]) -> dict[str, str]:
     """Names of special tokens by role."""
-    said = {
-        key: token["content"] if isinstance(token, dict) else token
-        for key, token in config.items()
-        if key.endswith("_token")
-    }
+    said = {key: _content(token) for key, token in config.items() if key.endswith("_token")}
     names = {}
     for role, keys in {
         "pad": ["pad"],

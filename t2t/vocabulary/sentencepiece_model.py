@@ -80,7 +80,7 @@ class SentencePieceVocabulary(base.Vocabulary):
         self.appended = tuple(appended)
         self.splits_numbers = splits_numbers
         self.effective_model = _effective(model, mask=mask, appended=self.appended, splits_numbers=splits_numbers)
-        self._cleaner = _cleaner(self.clean)
+        self._cleaner = cleaner(self.clean)
         self._pieces, special = _read(self.effective_model)
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.effective_model)
         self.size = len(self._pieces) + fairseq
@@ -149,7 +149,7 @@ class SentencePieceVocabulary(base.Vocabulary):
         return (self.model,)
 
 
-def _cleaner(steps: Sequence[str]) -> Any:
+def cleaner(steps: Sequence[str]) -> Any:
     """The normalizer of the tokenizers library that does the steps; None for none."""
     if not steps:
         return None

@@ -1,7 +1,7 @@
 """Vocabularies of the tokenizers library: tokenizer.json, and the older files that are read into one."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,13 +215,17 @@ def byte_level_bpe(
     return tokenizer.to_str()
 
 
-def with_added_tokens(definition: str, added: dict[str, int]) -> str:
-    """A tokenizer.json text with the tokens of an added_tokens.json, which follow those of the vocabulary."""
+def with_added_tokens(definition: str, added: dict[str, int], *, special: Collection[str] = ()) -> str:
+    """A tokenizer.json text with the tokens of an added_tokens.json, which follow those of the vocabulary.
+
+    As in transformers those that are not special are looked for as text is: in lower case where it is.
+    """
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_str(definition)
     for name, token in sorted(added.items(), key=lambda item: item[1]):
-        tokenizer.add_tokens([tokenizers.AddedToken(name, normalized=False)])
+        is_special = name in special
+        tokenizer.add_tokens([tokenizers.AddedToken(name, normalized=not is_special, special=is_special)])
         if tokenizer.token_to_id(name) != token:
             raise ValueError(f"added_tokens.json has {name!r} as {token}; it would be {tokenizer.token_to_id(name)}")
     return tokenizer.to_str()

@@ -1,13 +1,25 @@
 """What is known of each family from outside: tiny models of transformers to compare with, and published counts.
 
-A module for each family, found by looking: `CASES` (see `Case`) and `COUNTS`, preset -> parameters of the bare model
-and with the heads of pretraining. Whoever adds a family adds a module and edits no test.
+A module for each family, of the name of its file in `t2t/families` and found by looking: `CASES` (see `Case`) and
+`COUNTS`, preset -> parameters of the bare model and with the heads of pretraining. Where there is something to say,
+these besides:
+
+    IS_DERIVED           True: the family only renames and resizes another
+    COUNTS_POSITIONS     True: transformers counts positions in the text, so that padding may stand before it
+    READ_AS_OTHERS       classes that t2t reads as another class, and that no case has
+    LABELS               (attributes of config.json, head asked for, fields that it then has), one row for each rule
+    SPREADS              pattern of parameters -> standard deviation by the config, where papers say another one than
+                         transformers draws with; None: transformers draws no model of this family that t2t reads
+
+Whoever adds a family adds a module and edits no test.
 """
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any, Literal
 
 import pytest
@@ -20,17 +32,25 @@ class Case:
     name: str
     architecture: str
     config: dict[str, Any]
+    family: str = ""
+    """The `model_type` of its family, filled in by `all_cases`."""
     side: Literal["encoder", "decoder", "both"] = "encoder"
+    length: int = 29
+    """Tokens of a row; more than its relative positions tell apart."""
     num_types: int = 0
     """Sentence types that are given; 0 = the model takes none."""
     num_languages: int = 0
     """Languages of tokens that are given; 0 = none are."""
     pad_id: int = 0
     pads_left: bool = False
+    counts_positions: bool = False
+    """Whether transformers counts positions in the text, filled in by `all_cases`."""
     choices: bool = False
     """Whether inputs have an axis of choices."""
     unread: frozenset[str] = frozenset()
     """Parameters that transformers' class has and never uses, or holds twice."""
+    untrained: frozenset[str] = frozenset()
+    """Parameters that transformers' class reads and gives no gradient."""
     end: int | None = None
     """The token that ends the encoder's texts, which the decoder reads shifted right by one; None = its own texts."""
     exported: str | None = None
@@ -45,18 +65,40 @@ class Case:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_untied(self) -> bool:
+        """Whether its scores of the vocabulary have a table of their own, and its config says so."""
+        return self.config.get("tie_word_embeddings") is False
 
-def _modules() -> list[Any]:
-    return [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+
+@functools.cache
+def _modules() -> Mapping[str, ModuleType]:
+    """The module of each family."""
+    names = [found.name for found in pkgutil.iter_modules(__path__)]
+    families = [importlib.import_module(f"t2t.families.{name}").FAMILY.model_type for name in names]
+    return {family: importlib.import_module(f"{__name__}.{name}") for family, name in zip(families, names, strict=True)}
+
+
+def said(name: str, default: Any = None) -> dict[str, Any]:
+    """What the module of each family says under a name, by family."""
+    return {family: getattr(module, name, default) for family, module in _modules().items()}
 
 
 def all_cases() -> tuple[Case, ...]:
-    """The cases of every family; a module says with `IS_DERIVED = True` that its family derives from another."""
+    """The cases of every family."""
+    derived, counting = said("IS_DERIVED", False), said("COUNTS_POSITIONS", False)
     return tuple(
-        dataclasses.replace(case, is_of_derived_family=getattr(module, "IS_DERIVED", False))
-        for module in _modules()
-        for case in module.CASES
+        dataclasses.replace(
+            case, family=family, is_of_derived_family=derived[family], counts_positions=counting[family]
+        )
+        for family, cases in said("CASES").items()
+        for case in cases
     )
+
+
+def by_family(case: Case) -> str:
+    """The group of a case, for `marked`."""
+    return case.family
 
 
 def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: case.architecture) -> list[Any]:
@@ -67,7 +109,7 @@ def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: ca
     seen: set[str] = set()
     found = []
     for case in cases:
-        group = f"derived {case.name.split('-')[0]}" if case.is_of_derived_family else by(case)
+        group = case.family if case.is_of_derived_family else by(case)
         found.append(
             pytest.param(case, id=case.name, marks=[pytest.mark.nightly] if group in seen and not case.is_daily else [])
         )
@@ -75,6 +117,14 @@ def marked(cases: Iterable[Case], *, by: Callable[[Case], str] = lambda case: ca
     return found
 
 
+def first_of_each(cases: Iterable[Case], by: Callable[[Case], str]) -> list[Case]:
+    """The first case of each group, those of derived families among them."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        found.setdefault(by(case), case)
+    return list(found.values())
+
+
 def all_counts() -> dict[str, tuple[int, int]]:
-    """The counts of every preset that has one."""
-    return {name: counts for module in _modules() for name, counts in module.COUNTS.items()}
+    """The counts of every preset."""
+    return {name: counts for found in said("COUNTS").values() for name, counts in found.items()}

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -31,6 +32,13 @@ CASES = (
     case("albert-span", "AlbertForQuestionAnswering"),
     case("albert-choice", "AlbertForMultipleChoice", choices=True),
 )  # fmt: skip
+
+LABELS = (
+    ({"classifier_dropout_prob": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"classifier_dropout_prob": None, "hidden_dropout_prob": 0.2}, heads.TokenClassification(), {"dropout": 0.2}),
+    ({"classifier_dropout_prob": 0.3}, heads.PRETRAINING, {"dropout": 0.3}),
+    ({"classifier_dropout_prob": 0.3}, heads.QuestionAnswering(), {"dropout": 0.0}),
+)
 
 COUNTS = {
     "albert-base-v2": (11_683_584, 11_813_810),

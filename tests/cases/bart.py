@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -47,6 +48,8 @@ CASES = (
     *cases("bart", "Bart"),
     case("bart-scaled", "BartForConditionalGeneration", scale_embedding=True, activation_function="gelu_new"),
 )
+
+LABELS = (({"classifier_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),)
 
 COUNTS = {
     "bart-base": (139_420_416, 139_420_416),

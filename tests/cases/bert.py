@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -32,6 +33,18 @@ CASES = (
     case("bert-next", "BertForNextSentencePrediction", num_hidden_layers=2),
 )  # fmt: skip
 
+LABELS = (
+    ({"classifier_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"classifier_dropout": 0.3}, heads.MultipleChoice(), {"dropout": 0.3}),
+    ({"classifier_dropout": None, "hidden_dropout_prob": 0.2}, heads.TokenClassification(), {"dropout": 0.2}),
+    ({"classifier_dropout": 0.3}, heads.QuestionAnswering(), {"dropout": 0.0}),
+)
+
+CUT = 0.87962566
+"""Standard deviation of a normal distribution cut at two of its own, which published code draws from
+(tf.truncated_normal_initializer)."""
+SPREADS = {".*": lambda config: 0.02 * CUT}
+
 COUNTS = {
     "bert-base-uncased": (109_482_240, 110_106_428),
     "bert-base-cased": (108_310_272, 108_932_934),
@@ -45,4 +58,20 @@ COUNTS = {
     "bert-medium": (41_373_184, 41_668_412),
     "tinybert-4": (14_350_248, 14_479_676),
     "tinybert-6": (66_955_008, 67_579_196),
+}
+
+
+def small(*, num_layers: int, d_model: int) -> tuple[int, int]:
+    """The counts of one of the 24 small models, by the sizes of its parts."""
+    d, f = d_model, 4 * d_model
+    embeddings = (30522 + 512 + 2) * d + 2 * d
+    layer = 4 * (d * d + d) + 2 * d + (d * f + f) + (f * d + d) + 2 * d
+    bare = embeddings + num_layers * layer + d * d + d
+    return bare, bare + (d * d + d + 2 * d + 30522) + (2 * d + 2)
+
+
+COUNTS |= {
+    f"bert-l{num_layers}-h{d_model}": small(num_layers=num_layers, d_model=d_model)
+    for num_layers in range(2, 13, 2)
+    for d_model in (128, 256, 512, 768)
 }

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -23,6 +24,14 @@ CASES = (
     case("bloom-tokens", "BloomForTokenClassification", num_labels=5, n_layer=2),
     case("bloom-span", "BloomForQuestionAnswering", n_layer=2),
 )  # fmt: skip
+
+LABELS = (
+    ({"classifier_dropout": 0.3}, heads.TokenClassification(), {"dropout": 0.3}),
+    ({"hidden_dropout": 0.2}, heads.TokenClassification(), {"dropout": 0.2}),
+)
+
+# arXiv:2211.05100: as Megatron-LM, which scales the projections into the residual stream.
+SPREADS = {".*(out|down)/kernel": lambda config: 0.02 * (2 * config["n_layer"]) ** -0.5}
 
 COUNTS = {
     "bloom-560m": (559_214_592, 559_214_592),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -15,7 +16,9 @@ SIZES = {
 
 def case(name: str, architecture: str, **changes: object) -> Case:
     options = {key: changes.pop(key) for key in ("choices", "unread", "num_types") if key in changes}
-    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, **options)
+    # Without a table of positions its rows are longer than the distances that are told apart.
+    length = 29 if changes.get("position_biased_input") else SIZES["max_position_embeddings"] + 5
+    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, length=length, **options)
 
 
 CASES = (
@@ -34,6 +37,11 @@ CASES = (
     case("deberta-sequence", "DebertaForSequenceClassification", num_labels=3, pooler_hidden_act="tanh"),
     case("deberta-tokens", "DebertaForTokenClassification", num_labels=5),
     case("deberta-span", "DebertaForQuestionAnswering"),
+)  # fmt: skip
+
+LABELS = (
+    ({"cls_dropout": 0.3, "pooler_hidden_act": "relu"}, heads.SequenceClassification(),
+     {"dropout": 0.3, "activation": "relu"}),
 )  # fmt: skip
 
 COUNTS = {

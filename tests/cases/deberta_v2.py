@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case, deberta
 
 SIZES = {
@@ -10,7 +11,9 @@ SIZES = {
 
 def case(name: str, architecture: str, **changes: object) -> Case:
     options = {key: changes.pop(key) for key in ("choices", "unread", "num_types") if key in changes}
-    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, **options)
+    # Without a table of positions its rows are longer than the distances that are told apart.
+    length = 29 if changes.get("position_biased_input") else SIZES["max_position_embeddings"] + 5
+    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, length=length, **options)
 
 
 CASES = (
@@ -37,6 +40,11 @@ CASES = (
     case("deberta-v2-span", "DebertaV2ForQuestionAnswering"),
     case("deberta-v2-choice", "DebertaV2ForMultipleChoice", choices=True, conv_kernel_size=3),
 )  # fmt: skip
+
+LABELS = (
+    ({"pooler_hidden_act": "tanh"}, heads.MultipleChoice(), {"activation": "tanh", "drops_input": False}),
+    ({"pooler_dropout": 0.1}, heads.SequenceClassification(), {"dropout": 0.1, "drops_input": True}),
+)
 
 COUNTS = {
     "deberta-v2-xlarge": (884_593_152, 887_085_156),

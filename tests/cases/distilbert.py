@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -25,6 +26,12 @@ CASES = (
     case("distilbert-span", "DistilBertForQuestionAnswering", qa_dropout=0.2),
     case("distilbert-choice", "DistilBertForMultipleChoice", choices=True),
 )  # fmt: skip
+
+LABELS = (
+    ({"seq_classif_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"qa_dropout": 0.3}, heads.QuestionAnswering(), {"dropout": 0.3}),
+    ({"seq_classif_dropout": 0.3, "dropout": 0.2}, heads.TokenClassification(), {"dropout": 0.2}),
+)
 
 COUNTS = {
     "distilbert-base-uncased": (66_362_880, 66_985_530),

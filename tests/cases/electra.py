@@ -1,4 +1,5 @@
-from tests.cases import Case
+from t2t import heads
+from tests.cases import Case, bert
 
 SIZES = {
     "vocab_size": 53,
@@ -34,6 +35,13 @@ CASES = (
     case("electra-span", "ElectraForQuestionAnswering"),
     case("electra-choice", "ElectraForMultipleChoice", choices=True, hidden_act="relu", summary_last_dropout=0.3),
 )  # fmt: skip
+
+LABELS = (
+    ({"classifier_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"classifier_dropout": 0.3, "summary_last_dropout": 0.4}, heads.MultipleChoice(), {"dropout": 0.4}),
+)
+
+SPREADS = bert.SPREADS
 
 COUNTS = {
     "electra-small": (13_483_008, 13_549_057),

@@ -12,4 +12,6 @@ CASES = (
          choices=True),
 )  # fmt: skip
 
+READ_AS_OTHERS = frozenset({"OpenAIGPTModel"})
+
 COUNTS = {"openai-gpt": (116_534_784, 116_534_784)}

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -25,6 +26,11 @@ CASES = (
          side="decoder", choices=True),
     Case(name="gpt2-span", architecture="GPT2ForQuestionAnswering", side="decoder", config={**SIZES, "n_head": 2}),
 )  # fmt: skip
+
+LABELS = (
+    ({"classifier_dropout": 0.3}, heads.TokenClassification(), {"dropout": 0.3}),
+    ({"summary_first_dropout": 0.3}, heads.MultipleChoice(), {"dropout": 0.3}),
+)
 
 COUNTS = {
     "gpt2": (124_439_808, 124_439_808),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -30,6 +31,8 @@ CASES = (
     case("gpt_neo-tokens", "GPTNeoForTokenClassification", num_labels=5, **SHALLOW),
     case("gpt_neo-span", "GPTNeoForQuestionAnswering", **SHALLOW),
 )  # fmt: skip
+
+LABELS = (({"classifier_dropout": 0.3}, heads.TokenClassification(), {"dropout": 0.3}),)
 
 COUNTS = {
     "gpt-neo-125m": (125_198_592, 125_198_592),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -29,6 +30,14 @@ CASES = (
     case("gpt_neox-tokens", "GPTNeoXForTokenClassification", num_labels=5, num_hidden_layers=2),
     case("gpt_neox-span", "GPTNeoXForQuestionAnswering", num_hidden_layers=2),
 )  # fmt: skip
+
+LABELS = (({"classifier_dropout": 0.3}, heads.TokenClassification(), {"dropout": 0.3}),)
+
+# arXiv:2204.06745, section 2.1.3.
+SPREADS = {
+    ".*(out|down)/kernel": lambda config: 2 / config["num_hidden_layers"] / config["hidden_size"] ** 0.5,
+    ".*": lambda config: (2 / 5 / config["hidden_size"]) ** 0.5,
+}
 
 COUNTS = {
     "gpt-neox-20b": (20_554_567_680, 20_554_567_680),

@@ -7,4 +7,6 @@ CASES = (
 
 IS_DERIVED = True
 
+LABELS = bart.LABELS
+
 COUNTS = {"mbart-large-cc25": (610_851_840, 610_851_840)}

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -35,6 +36,15 @@ CASES = (
     case("modernbert-tokens", "ModernBertForTokenClassification", num_labels=5, num_hidden_layers=2),
     case("modernbert-span", "ModernBertForQuestionAnswering", num_hidden_layers=3),
     case("modernbert-choice", "ModernBertForMultipleChoice", choices=True, classifier_pooling="mean"),
+)  # fmt: skip
+
+LABELS = (
+    ({"classifier_pooling": "mean", "classifier_dropout": 0.3}, heads.SequenceClassification(),
+     {"pooling": "mean", "dropout": 0.3}),
+    ({"classifier_bias": True, "classifier_activation": "relu"}, heads.TokenClassification(),
+     {"dense_bias": True, "activation": "relu", "pooling": "first"}),
+    ({"classifier_bias": True, "classifier_activation": "relu"}, heads.MaskedLM(),
+     {"transform_bias": True, "activation": "relu"}),
 )  # fmt: skip
 
 COUNTS = {"modernbert-base": (149_014_272, 149_655_232), "modernbert-large": (394_781_696, 395_881_664)}

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -6,14 +7,16 @@ SIZES = {
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "intermediate_size": 28,
-    "max_position_embeddings": 40,
+    "max_position_embeddings": 150,
     "layer_norm_eps": 1e-5,
 }
 
 
 def case(name: str, architecture: str, **changes: object) -> Case:
     options = {key: changes.pop(key) for key in ("choices", "unread", "pads_left") if key in changes}
-    return Case(name=name, architecture=architecture, config={**SIZES, **changes}, pad_id=1, **options)
+    # Longer than the 128 positions that its biases tell apart.
+    config = {**SIZES, **changes}
+    return Case(name=name, architecture=architecture, config=config, pad_id=1, length=140, **options)
 
 
 CASES = (
@@ -28,6 +31,10 @@ CASES = (
     case("mpnet-span", "MPNetForQuestionAnswering"),
     case("mpnet-choice", "MPNetForMultipleChoice", choices=True),
 )  # fmt: skip
+
+COUNTS_POSITIONS = True
+
+LABELS = (({"classifier_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.1}),)
 
 COUNTS = {
     "mpnet-base": (109_486_464, 109_518_527),

@@ -5,10 +5,12 @@ GATED = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 CASES = (
     t5.case("mt5", "MT5ForConditionalGeneration", is_decoding=True, **GATED),
     t5.case("mt5-deep", "MT5ForConditionalGeneration", num_layers=4, num_decoder_layers=1, num_heads=3, **GATED),
-    *t5.heads("mt5", "MT5", **GATED),
+    *t5.labelled("mt5", "MT5", **GATED),
 )
 
 IS_DERIVED = True
+
+SPREADS = None
 
 COUNTS = {
     "mt5-small": (300_176_768, 300_176_768),

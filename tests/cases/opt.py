@@ -28,6 +28,14 @@ CASES = (
     case("opt-span", "OPTForQuestionAnswering", num_hidden_layers=2),
 )  # fmt: skip
 
+COUNTS_POSITIONS = True
+
+# arXiv:2205.01068, section 2.2.
+SPREADS = {
+    ".*(out|down)/kernel": lambda config: 0.006 * (2 * config["num_hidden_layers"]) ** -0.5,
+    ".*": lambda config: 0.006,
+}
+
 COUNTS = {
     "opt-125m": (125_239_296, 125_239_296),
     "opt-1.3b": (1_315_758_080, 1_315_758_080),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -38,6 +39,13 @@ def cases(name: str, prefix: str) -> tuple[Case, ...]:
 
 
 CASES = cases("roberta", "Roberta")
+
+COUNTS_POSITIONS = True
+
+LABELS = (
+    ({"classifier_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"classifier_dropout": 0.3}, heads.MultipleChoice(), {"dropout": 0.1}),
+)
 
 COUNTS = {
     "roberta-base": (124_645_632, 124_697_433),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -19,7 +20,7 @@ def case(name: str, architecture: str = "T5ForConditionalGeneration", **changes:
     return Case(name=name, architecture=architecture, config={**SIZES, **changes}, **{"side": "both", **fields})
 
 
-def heads(name: str, prefix: str, **changes: object) -> tuple[Case, ...]:
+def labelled(name: str, prefix: str, **changes: object) -> tuple[Case, ...]:
     """The classes of a family of T5's shape that have no language model head."""
     return (
         case(f"{name}-bare", f"{prefix}Model", **changes),
@@ -38,9 +39,11 @@ CASES = (
          is_daily=True),
     case("t5-swiglu", feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5, tie_word_embeddings=False,
          num_decoder_layers=2, num_layers=1),
-    *heads("t5-1.0", "T5"),
-    *heads("t5-1.1", "T5", feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=1),
+    *labelled("t5-1.0", "T5"),
+    *labelled("t5-1.1", "T5", feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=1),
 )  # fmt: skip
+
+LABELS = (({"classifier_dropout": 0.3}, heads.TokenClassification(), {"dropout": 0.3}),)
 
 COUNTS = {
     "t5-small": (60_506_624, 60_506_624),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {
@@ -29,6 +30,14 @@ CASES = (
     case("xlm-span", "XLMForQuestionAnsweringSimple"),
     case("xlm-choice", "XLMForMultipleChoice", choices=True, num_labels=3),
 )  # fmt: skip
+
+LABELS = (
+    ({"summary_first_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),
+    ({"summary_first_dropout": 0.3, "num_labels": 4}, heads.MultipleChoice(), {"dropout": 0.3, "dense_dim": 4}),
+)
+
+# facebookresearch/XLM; transformers has the deviation of 2048 dimensions for every size.
+SPREADS = {"embed/.*": lambda config: config["emb_dim"] ** -0.5}
 
 COUNTS = {
     "xlm-mlm-tlm-xnli15-1024": (248_976_384, 249_071_384),

@@ -1,3 +1,4 @@
+from t2t import heads
 from tests.cases import Case
 
 SIZES = {"vocab_size": 53, "d_model": 24, "n_layer": 3, "n_head": 4, "d_inner": 28, "mem_len": None}
@@ -10,7 +11,7 @@ def case(name: str, architecture: str, *, num_types: int = 3, **changes: object)
 
 
 CASES = (
-    case("xlnet", "XLNetModel", mem_len=11, reuse_len=7),
+    case("xlnet", "XLNetModel", mem_len=11, reuse_len=7, clamp_len=23),
     case("xlnet-left", "XLNetModel", pads_left=True),
     case("xlnet-no-types", "XLNetModel", num_types=0, n_layer=1, n_head=2, ff_activation="relu", clamp_len=9,
          layer_norm_eps=1e-6),
@@ -22,6 +23,8 @@ CASES = (
     case("xlnet-span", "XLNetForQuestionAnsweringSimple"),
     case("xlnet-choice", "XLNetForMultipleChoice", choices=True, pads_left=True),
 )  # fmt: skip
+
+LABELS = (({"summary_last_dropout": 0.3}, heads.SequenceClassification(), {"dropout": 0.3}),)
 
 COUNTS = {
     "xlnet-base-cased": (116_718_336, 116_750_336),

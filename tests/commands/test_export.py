@@ -1,5 +1,6 @@
 """`t2t export` of a trained run: sentence vectors that SentenceTransformer opens."""
 
+import json
 import pathlib
 import sys
 
@@ -67,3 +68,22 @@ def test_a_bare_model_is_imported_from_an_export_with_a_head(here):
     ours, bare = t2t.load("runs/masked"), t2t.load("bare")
     assert ours.config.head is not None and bare.config.head is None
     np.testing.assert_array_equal(bare.params["embed"]["embedding"], ours.params["embed"]["embedding"])
+
+
+def test_an_output_that_is_the_embedding_is_one_table_in_all_files(here):
+    assert cli.main(["export", "runs/masked", "tied", "--shard-gigabytes", "0.00001"]) == 0
+    index = json.loads((here / "tied" / "model.safetensors.index.json").read_text())["weight_map"]
+    assert len(set(index.values())) > 1
+    assert [name for name in index if name.endswith(("decoder.weight", "word_embeddings.weight"))] == [
+        "bert.embeddings.word_embeddings.weight"
+    ]
+    assert json.loads((here / "tied" / "config.json").read_text())["tie_word_embeddings"] is True
+    for model in (t2t.load("runs/masked"), t2t.load("tied")):
+        assert model.config.head.tied and "kernel" not in model.params["head"]
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "nan", "inf"])
+def test_sizes_of_shards_that_cannot_be(here, capsys, size):
+    assert cli.main(["export", "runs/masked", "none", "--shard-gigabytes", size]) == 2
+    assert "give a positive number" in capsys.readouterr().err
+    assert not (here / "none").exists()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import jax
 import numpy as np
@@ -151,3 +152,15 @@ def test_a_billion_parameters_stream(tmp_path):
         peak = int(done.stdout.rpartition("PEAK")[2])
         print(command[0], f"peak {peak / 1e9:.2f} GB, allowed {0.5 + 3 * largest / 1e9:.2f} GB")
         assert peak < 0.5e9 + 3 * largest
+
+
+@pytest.mark.nightly
+def test_a_bert_base_is_imported_within_ten_seconds(tmp_path):
+    """On two cores, the time of starting Python and importing JAX included."""
+    config = t2t.preset("bert-base-uncased", head=t2t.heads.PRETRAINING)
+    export.export(tmp_path / "theirs", config=config, params=tiny.params(config))
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "t2t", "import", "theirs", "ours"], cwd=tmp_path, check=True)
+    taken = time.monotonic() - began
+    print(f"imported in {taken:.1f} s")
+    assert taken < 10

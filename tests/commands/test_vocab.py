@@ -23,6 +23,7 @@ def text(tmp_path):
     [
         ("sentencepiece-unigram", 150, [], 100),
         ("sentencepiece-bpe", 80, ["--sentinels", "3"], 3),
+        ("sentencepiece-unigram", 60, ["--framed", "--no-lowercase"], 0),
         ("wordpiece", 80, ["--no-lowercase"], 0),
         ("byte-bpe", 290, ["--end-of-text", "--no-mask", "--sentinels", "2"], 2),
     ],

@@ -313,6 +313,7 @@ def test_a_causal_decoder_generates_from_the_prompts_it_was_evaluated_on(here):
     tokenizer = pytest.importorskip("transformers").AutoTokenizer.from_pretrained("causal-exported")
     prompt = [model.start_id, *model.vocabulary.encode(rows[0]["input"]), model.vocabulary.eos_id]
     assert tokenizer(rows[0]["input"])["input_ids"] == prompt
+    assert json.loads((here / "causal-exported" / "generation_config.json").read_text())["max_new_tokens"] == 6
 
 
 def evaluation(directory: pathlib.Path, task: str, step: int) -> dict:
@@ -367,6 +368,7 @@ def test_a_run_and_its_last_checkpoint_are_one_model(here):
     places = ("", f"/checkpoints/{steps[-1]}", f"/checkpoints/{steps[0]}")
     run, last, earlier = (t2t.load(f"runs/lower{place}") for place in places)
     assert (run.about["step"], last.about["step"], earlier.about["step"]) == (steps[-1], steps[-1], 2)
+    assert run.config.head.tied and "head" not in run.params  # its output is the embedding, also after going on
     assert run.vocabulary.pieces() == last.vocabulary.pieces()
     rng = np.random.default_rng(0)
     batch = {

@@ -14,12 +14,12 @@ import t2t
 from t2t import families, heads
 from t2t.hf import config_map, export, load
 from t2t.models import base
-from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.embed import EmbedConfig
 from t2t.nn.heads import MaskedLanguageModelHead, VocabularyHead
 from t2t.nn.positions.rotary import Rotary
 from t2t.nn.stack import StackConfig
+from tests import cases
 
 SIZES = {"vocab_size": 53, "d_model": 24, "dim": 24, "d_ff": 96, "num_heads": 4, "head_dim": 6, "num_layers": 3,
          "max_positions": 40, "window": 3}  # fmt: skip
@@ -64,6 +64,8 @@ def models(requests: Sequence[heads.Head | None]) -> list[Any]:
     return found
 
 
+CLASSIFIED = {case.family for case in cases.all_cases() if case.architecture.endswith("ForSequenceClassification")}
+"""Families of which transformers has a class that classifies texts."""
 MODELS = models((heads.PRETRAINING, heads.MaskedLM(), None))
 DRAWN = jax.random.key(3)
 
@@ -103,6 +105,12 @@ def tokens_of(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(2, SIZES["vocab_size"], shape).astype(np.int32)
 
 
+def test_every_family_has_a_file_of_cases():
+    assert set(cases.said("CASES")) == set(families.all_families())
+    names = [case.name for case in cases.all_cases()]
+    assert len(names) == len(set(names))
+
+
 def test_names_are_unique_and_listed():
     names = [name for family in FAMILIES for name in family.presets]
     assert sorted(names) == sorted(set(names)) == sorted(families.presets()) == sorted(t2t.presets())
@@ -131,9 +139,12 @@ def test_labels_and_what_they_are_come_back(family):
     request = heads.SequenceClassification(
         num_labels=3, labels=("no", "maybe", "yes"), problem_type="multi_label_classification"
     )
-    if family.model_type == "transfo-xl":
-        pytest.skip("its class of transformers that classifies texts is not among those of the family")
-    config = family.with_head(next(iter(family.presets.values()))(), request)
+    config = next(iter(family.presets.values()))()
+    if family.model_type not in CLASSIFIED:
+        with pytest.raises(ValueError, match="has no head SequenceClassification"):
+            family.with_head(config, request)
+        return
+    config = family.with_head(config, request)
     found, attributes = families.expressing(config)
     assert attributes["problem_type"] == "multi_label_classification"
     assert attributes["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
@@ -202,16 +213,25 @@ def test_packed_examples_equal_single_ones(model):
     np.testing.assert_allclose(packed, np.concatenate([single[0, :7], single[1, :6]]), atol=1e-5)
 
 
-def test_decoders_do_not_read_the_future(model):
+def test_who_reads_whom(model):
+    """Every token of its example, and decoders those before it: a state changes with what it may read and no other.
+
+    The pictures are in tests/models/test_mask_laws.py.
+    """
     config, _, run = model
-    if not isinstance(config, DecoderConfig | EncoderDecoderConfig):
-        pytest.skip("an encoder reads both ways")
-    tokens = tokens_of(4, 2, LENGTH)
-    changed = np.where(np.arange(LENGTH) < 5, tokens, (tokens + 7) % 50 + 2).astype(np.int32)
-    real = np.ones_like(tokens)
-    before, after = result(run(tokens, real)), result(run(tokens, real, decoder_input_tokens=changed))
-    np.testing.assert_array_equal(before[:, :5], after[:, :5])
-    assert np.abs(before[:, 5:] - after[:, 5:]).max() > 1e-3
+    tokens, segments = tokens_of(4, 1, LENGTH)[[0, 0]], np.array([[1] * 6 + [2] * 5 + [0] * 2] * 2)
+    sides = sorted({key.partition("_")[0] for key in config.example()})
+    before = np.asarray(run(tokens, segments).last_hidden)
+    same = (segments[0][:, None] == segments[0][None]) & (segments[0] != 0)
+    for side in sides:
+        found = np.zeros((LENGTH, LENGTH), bool)
+        for places in np.arange(LENGTH + 1).reshape(-1, 2):  # a row for each
+            changed = np.where(np.arange(LENGTH) == places[:, None], tokens % 50 + 3, tokens).astype(np.int32)
+            after = run(tokens, segments, **{f"{side}_input_tokens": changed}).last_hidden
+            for row, place in enumerate(places[places < LENGTH]):
+                found[:, place] = (np.asarray(after)[row] != before[row]).any(axis=-1)
+        is_causal = side == "decoder"
+        np.testing.assert_array_equal(found[segments[0] != 0], (np.tril(same) if is_causal else same)[segments[0] != 0])
 
 
 def test_hidden_states_are_the_embeddings_and_one_for_each_block(model):

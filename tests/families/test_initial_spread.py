@@ -1,6 +1,5 @@
 """Fresh parameters are distributed as those of a fresh model of transformers, but where a paper says otherwise."""
 
-import itertools
 import re
 
 import jax
@@ -10,38 +9,14 @@ from flax import traverse_util
 
 from t2t.hf import load
 from t2t.models import base
+from tests import cases
 from tests.hf import oracle
 
 pytestmark = [pytest.mark.hf, pytest.mark.slow]
 
-CASES = [
-    next(group)
-    for name, group in itertools.groupby(oracle.CASES, key=lambda case: case.name.split("-")[0])
-    if name != "mt5"  # transformers draws it tied, which t2t does not read
-]
+SPREADS = cases.said("SPREADS", {})
+CASES = [case for case in cases.first_of_each(oracle.CASES, cases.by_family) if SPREADS[case.family] is not None]
 QUICK = ("bert", "t5", "gptj", "opt")
-CUT = 0.87962566  # standard deviation of a normal distribution cut at two of its own
-PAPERS = {
-    # Published code draws from tf.truncated_normal_initializer.
-    "bert": {".*": lambda c: 0.02 * CUT},
-    "electra": {".*": lambda c: 0.02 * CUT},
-    # arXiv:2211.05100: as Megatron-LM, which scales the projections into the residual stream.
-    "bloom": {".*(out|down)/kernel": lambda c: 0.02 * (2 * c["n_layer"]) ** -0.5},
-    # arXiv:2204.06745, section 2.1.3.
-    "gpt_neox": {
-        ".*(out|down)/kernel": lambda c: 2 / c["num_hidden_layers"] / c["hidden_size"] ** 0.5,
-        ".*": lambda c: (2 / 5 / c["hidden_size"]) ** 0.5,
-    },
-    # arXiv:2205.01068, section 2.2.
-    "opt": {
-        ".*(out|down)/kernel": lambda c: 0.006 * (2 * c["num_hidden_layers"]) ** -0.5,
-        ".*": lambda c: 0.006,
-    },
-    # T5X draws biases of positions uniformly by the mean of both sizes.
-    "umt5": {".*position/embedding": lambda c: (2 / (8 + c["num_heads"])) ** 0.5},
-    # facebookresearch/XLM: normal with dim ** -0.5; transformers has that of 2048 dimensions for every size.
-    "xlm": {"embed/.*": lambda c: c["emb_dim"] ** -0.5},
-}
 
 
 def fresh(case, directory) -> dict[str, np.ndarray]:
@@ -57,7 +32,7 @@ def fresh(case, directory) -> dict[str, np.ndarray]:
 
 def marked() -> list:
     marks = {True: [], False: [pytest.mark.nightly]}
-    return [pytest.param(case, id=case.name, marks=marks[case.name.split("-")[0] in QUICK]) for case in CASES]
+    return [pytest.param(case, id=case.name, marks=marks[case.family in QUICK]) for case in CASES]
 
 
 @pytest.mark.parametrize("case", marked())
@@ -65,7 +40,7 @@ def test_spread(case, tmp_path):
     theirs = fresh(case, tmp_path)
     config = load.open_directory(tmp_path).config
     ours = traverse_util.flatten_dict(jax.jit(base.Network(config).init)(jax.random.key(0)), sep="/")
-    papers = PAPERS.get(case.name.split("-")[0], {})
+    papers = SPREADS[case.family]
     wrong = {}
     for name, leaf in theirs.items():
         leaf, mine = np.asarray(leaf, np.float64), np.asarray(ours[name], np.float64)

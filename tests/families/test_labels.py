@@ -6,51 +6,10 @@ import pytest
 
 from t2t import families, heads
 from t2t.families import labels
+from tests import cases
 
-SEQUENCE, TOKENS, CHOICE = heads.SequenceClassification(), heads.TokenClassification(), heads.MultipleChoice()
-ANSWERS = heads.QuestionAnswering()
-
-CASES = [
-    ("bert", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("bert", {"classifier_dropout": 0.3}, CHOICE, {"dropout": 0.3}),
-    ("bert", {"classifier_dropout": None, "hidden_dropout_prob": 0.2}, TOKENS, {"dropout": 0.2}),
-    ("bert", {"classifier_dropout": 0.3}, ANSWERS, {"dropout": 0.0}),
-    ("roberta", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("xlm-roberta", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("roberta", {"classifier_dropout": 0.3}, CHOICE, {"dropout": 0.1}),
-    ("mpnet", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.1}),
-    ("electra", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("electra", {"classifier_dropout": 0.3, "summary_last_dropout": 0.4}, CHOICE, {"dropout": 0.4}),
-    ("albert", {"classifier_dropout_prob": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("albert", {"classifier_dropout_prob": None, "hidden_dropout_prob": 0.2}, TOKENS, {"dropout": 0.2}),
-    ("albert", {"classifier_dropout_prob": 0.3}, heads.PRETRAINING, {"dropout": 0.3}),
-    ("albert", {"classifier_dropout_prob": 0.3}, ANSWERS, {"dropout": 0.0}),
-    ("distilbert", {"seq_classif_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("distilbert", {"qa_dropout": 0.3}, ANSWERS, {"dropout": 0.3}),
-    ("distilbert", {"seq_classif_dropout": 0.3, "dropout": 0.2}, TOKENS, {"dropout": 0.2}),
-    ("deberta", {"cls_dropout": 0.3, "pooler_hidden_act": "relu"}, SEQUENCE, {"dropout": 0.3, "activation": "relu"}),
-    ("deberta-v2", {"pooler_hidden_act": "tanh"}, CHOICE, {"activation": "tanh", "drops_input": False}),
-    ("deberta-v2", {"pooler_dropout": 0.1}, SEQUENCE, {"dropout": 0.1, "drops_input": True}),
-    ("xlm", {"summary_first_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("xlm", {"summary_first_dropout": 0.3, "num_labels": 4}, CHOICE, {"dropout": 0.3, "dense_dim": 4}),
-    ("xlnet", {"summary_last_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("bart", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("mbart", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("t5", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("umt5", {"classifier_dropout": 0.3}, SEQUENCE, {"dropout": 0.3}),
-    ("gpt2", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("gpt2", {"summary_first_dropout": 0.3}, CHOICE, {"dropout": 0.3}),
-    ("gpt_neo", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("gpt_neox", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("bloom", {"classifier_dropout": 0.3}, TOKENS, {"dropout": 0.3}),
-    ("bloom", {"hidden_dropout": 0.2}, TOKENS, {"dropout": 0.2}),
-    ("modernbert", {"classifier_pooling": "mean", "classifier_dropout": 0.3}, SEQUENCE,
-     {"pooling": "mean", "dropout": 0.3}),
-    ("modernbert", {"classifier_bias": True, "classifier_activation": "relu"}, TOKENS,
-     {"dense_bias": True, "activation": "relu", "pooling": "first"}),
-    ("modernbert", {"classifier_bias": True, "classifier_activation": "relu"}, heads.MaskedLM(),
-     {"transform_bias": True, "activation": "relu"}),
-]  # fmt: skip
+SEQUENCE = heads.SequenceClassification()
+CASES = [(model_type, *row) for model_type, rows in cases.said("LABELS", ()).items() for row in rows]
 
 
 @pytest.mark.parametrize(("model_type", "attributes", "request_", "fields"), CASES)

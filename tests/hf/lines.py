@@ -1,5 +1,6 @@
 """Varied and hostile lines of text, the same ones every time."""
 
+import functools
 import os
 import pydoc_data.topics
 import random
@@ -166,3 +167,9 @@ def hostile(number: int, *, names: tuple[str, ...] = (), seed: int = 1) -> list[
         makers.append(lambda: mixed(list(names), ["", " ", "  ", ".", "\t"]))
     lines = [makers[i % len(makers)]() for i in range(number - 4)]
     return [*lines, "", " ", "\n", "\u200b"]
+
+
+@functools.cache
+def ten_thousand(*names: str) -> tuple[str, ...]:
+    """Half of them varied and half hostile, with these special tokens in some of them."""
+    return (*varied(5000), *hostile(5000, names=names))

@@ -1,15 +1,19 @@
 """Tiny random models of transformers and their outputs, against which import and export are compared."""
 
+import dataclasses
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from t2t.hf import export, load
 from tests.cases import Case, all_cases
 
-LENGTH, DECODER_LENGTH, ROWS = 29, 23, 3
-"""Longer than the exact buckets and the maximal distance of the tiny T5s."""
+ROWS = 3
+SHORTER = 6
+"""Tokens by which the rows of a decoder are shorter than those that its encoder reads."""
 
 CASES = all_cases()
 
@@ -27,8 +31,7 @@ def build(case: Case) -> Any:
     config._attn_implementation = "eager"
     model = architecture(config).eval()
     own = getattr(model, "lm_head", None)
-    is_untied = case.config.get("tie_word_embeddings") is False
-    if is_untied and getattr(own, "weight", None) is model.get_input_embeddings().weight:
+    if case.is_untied and getattr(own, "weight", None) is model.get_input_embeddings().weight:
         model.lm_head.weight = torch.nn.Parameter(torch.empty(config.vocab_size, config.d_model))
     # T5's scores have no scale: of larger draws they make errors of rounding beyond the tolerance, in transformers too.
     spread = 0.2 if hasattr(config, "feed_forward_proj") else 0.3
@@ -45,12 +48,40 @@ def save(model: Any, directory: Path) -> Path:
     return directory
 
 
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A directory that transformers wrote, what we read from it, and the directory that we wrote of that."""
+
+    theirs: Path
+    config: Any
+    params: Any
+    ours: Path
+
+
+_EXPORTED: dict[str, Exported] = {}
+_ROOT = tempfile.TemporaryDirectory(prefix="exports")
+
+
+def exported(case: Case) -> Exported:
+    """The model of `build`, read and exported; done once in a process, whatever the number of tests that read it."""
+    if case.name not in _EXPORTED:
+        root = Path(_ROOT.name) / case.name
+        opened = load.open_directory(save(build(case), root / "theirs"))
+        params = opened.params()
+        export.export(root / "ours", config=opened.config, params=params)
+        _EXPORTED[case.name] = Exported(root / "theirs", opened.config, params, root / "ours")
+    return _EXPORTED[case.name]
+
+
 def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
-    """Random input by t2t's keys: rows of different lengths, and sentence types where the model has them."""
+    """Random input by t2t's keys, with sentence types where the model has them.
+
+    Padded rows have different lengths; the second is of padding but for one token.
+    """
     rng = np.random.default_rng(7)
 
-    def side(name: str, length: int, shortest: int) -> dict[str, np.ndarray]:
-        lengths = [length, shortest, length - 3] if padded else [length] * ROWS
+    def side(name: str, length: int) -> dict[str, np.ndarray]:
+        lengths = [length, 1, length - 3] if padded else [length] * ROWS
         segments = (np.arange(length)[None] < np.array(lengths)[:, None]).astype(np.int32)
         segments = segments[:, ::-1].copy() if case.pads_left else segments  # torch reads no reversed view
         tokens = rng.integers(2, case.config["vocab_size"], (ROWS, length)).astype(np.int32)
@@ -58,15 +89,14 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
         return {f"{name}_input_tokens": tokens, f"{name}_segment_ids": segments}
 
     if case.side == "both":
-        arrays = side("encoder", LENGTH, 5)
-        return (
-            arrays | _shifted(arrays, case.end) if case.end is not None else arrays | side("decoder", DECODER_LENGTH, 1)
-        )
-    arrays = side(case.side, LENGTH, 1)
+        arrays = side("encoder", case.length)
+        ends = case.end is not None
+        return arrays | (_shifted(arrays, case.end) if ends else side("decoder", case.length - SHORTER))
+    arrays, shape = side(case.side, case.length), (ROWS, case.length)
     if case.num_types:
-        arrays[f"{case.side}_token_types"] = rng.integers(0, case.num_types, (ROWS, LENGTH)).astype(np.int32)
+        arrays[f"{case.side}_token_types"] = rng.integers(0, case.num_types, shape).astype(np.int32)
     if case.num_languages:
-        arrays[f"{case.side}_language_ids"] = rng.integers(0, case.num_languages, (ROWS, LENGTH)).astype(np.int32)
+        arrays[f"{case.side}_language_ids"] = rng.integers(0, case.num_languages, shape).astype(np.int32)
     if case.choices:
         arrays = {name: np.stack([array, array[::-1]], axis=1) for name, array in arrays.items()}
         tokens, segments = (arrays[f"{case.side}_{name}"] for name in ("input_tokens", "segment_ids"))
@@ -81,6 +111,21 @@ def _shifted(arrays: dict[str, np.ndarray], end: int) -> dict[str, np.ndarray]:
     tokens[np.arange(ROWS), segments.sum(axis=1) - 1] = end
     shifted = np.pad(tokens[:, :-1], ((0, 0), (1, 0))) * segments
     return {"encoder_input_tokens": tokens, "decoder_input_tokens": shifted, "decoder_segment_ids": segments}
+
+
+def moved_left(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch whose rows have their padding on the right, with it on the left."""
+    moved = {}
+    for name, array in arrays.items():
+        real = arrays[f"{name.partition('_')[0]}_segment_ids"].sum(axis=-1, keepdims=True)
+        places = (np.arange(array.shape[-1]) + real) % array.shape[-1]
+        moved[name] = np.take_along_axis(array, places, axis=-1)
+    return moved
+
+
+def without_types(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch that says nothing of sentence types."""
+    return {name: array for name, array in arrays.items() if not name.endswith("token_types")}
 
 
 NAMES = {
@@ -99,7 +144,7 @@ def inputs(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A batch by the names of transformers."""
     side = "decoder" if case.side == "decoder" else "encoder"
     names = {"input_ids": f"{side}_input_tokens", "attention_mask": f"{side}_segment_ids"}
-    if case.num_types:
+    if f"{side}_token_types" in arrays:
         names["token_type_ids"] = f"{side}_token_types"
     if case.num_languages:
         names["langs"] = f"{side}_language_ids"
@@ -139,12 +184,12 @@ def outputs(case: Case, model: Any, arrays: dict[str, np.ndarray]) -> dict[str, 
     return {n: [v.numpy() for v in value] if isinstance(value, tuple) else value.numpy() for n, value in found.items()}
 
 
-def assert_equal(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray], *, tolerance: float = 1e-4) -> None:
-    """Every output of transformers equals ours where the input is no padding, by the absolute difference."""
+def assert_equal(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray], *, what: str = "") -> None:
+    """Every output of transformers equals ours where the input is no padding, within 1e-4 absolutely."""
     scores = {"logits", "next_sentence_logits", "start_logits", "hidden_states"}
     assert theirs.keys() & scores, "transformers gave nothing to compare"
     for name, mine, other in compared(ours, theirs, arrays):
-        np.testing.assert_allclose(mine, other, atol=tolerance, rtol=0, err_msg=name)
+        np.testing.assert_allclose(mine, other, atol=1e-4, rtol=0, err_msg=f"{what} {name}")
 
 
 def largest_difference(ours: Any, theirs: dict[str, Any], arrays: dict[str, np.ndarray]) -> float:

@@ -136,14 +136,17 @@ def test_an_untied_model_without_tables_of_its_sides_shares_one_as_in_transforme
         export.export(tmp_path / "again", config=opened.config, params=opened.params())
 
 
-def test_an_untied_model_is_written_with_all_four_tables(tmp_path):
-    params = tiny.params(TINY)
-    export.export(tmp_path, config=TINY, params=params)
+@pytest.mark.parametrize(("model_type", "form"), [("bart", {}), ("mbart", {"is_pre_norm": True, "scale": 12**0.5})])
+def test_an_untied_model_is_written_with_all_four_tables(tmp_path, model_type, form):
+    whole = bart.bart(encoder=SIDE, decoder=SIDE, d_model=12, vocab_size=11, max_positions=9, **form)
+    params = tiny.params(whole)
+    export.export(tmp_path, config=whole, params=params)
     table = params["embed"]["embedding"]
     own = {f"model.{side}.embed_tokens.weight": table + i for i, side in enumerate(("encoder", "decoder"))}
     tensors = safetensors.numpy.load_file(tmp_path / files.SINGLE) | own | {"lm_head.weight": table + 2}
     safetensors.numpy.save_file(tensors, tmp_path / files.SINGLE, metadata={"format": "pt"})
     config = json.loads((tmp_path / "config.json").read_text()) | {"tie_word_embeddings": False}
+    assert config["model_type"] == model_type
     (tmp_path / "config.json").write_text(json.dumps(config))
     opened = load.open_directory(tmp_path)
     export.export(tmp_path / "again", config=opened.config, params=opened.params())

@@ -12,7 +12,7 @@ from flax import traverse_util
 
 from t2t import heads
 from t2t import vocabulary as vocabularies
-from t2t.families import bert, gpt2, roberta, t5
+from t2t.families import bert, gpt2, modernbert, roberta, t5
 from t2t.hf import config_map, export, files
 from tests.hf import tiny
 from tests.shared_data import shared_data
@@ -114,6 +114,19 @@ def test_an_untied_bert_has_its_bias_under_both_names(tmp_path):
     assert "cls.predictions.decoder.weight" in tensors
 
 
+def test_a_modernbert_says_its_rotations_and_windows_as_both_versions_read_them(tmp_path):
+    """transformers 4 reads no `rope_parameters` and `layer_types`, and its own values for what it does not find."""
+    bases = {"global_theta": 777.0, "local_theta": 55.0}
+    kinds = ["full_attention", "sliding_attention"] * 2
+    config = modernbert.modernbert(**SIZES | {"num_layers": 4}, d_ff=8, vocab_size=11, layer_types=kinds, **bases)
+    written = exported(tmp_path, config)
+    assert (written["global_rope_theta"], written["local_rope_theta"]) == (777.0, 55.0)
+    assert {kind: rope["rope_theta"] for kind, rope in written["rope_parameters"].items()} == {
+        "full_attention": 777.0, "sliding_attention": 55.0,
+    }  # fmt: skip
+    assert (written["global_attn_every_n_layers"], written["layer_types"]) == (2, kinds)
+
+
 def test_the_bias_of_t5_stands_in_the_first_block_of_each_stack_alone(tmp_path):
     exported(tmp_path, tiny.T5)
     assert {key for key in names(tmp_path) if "relative_attention_bias" in key} == {
@@ -152,6 +165,11 @@ def test_models_that_do_not_generate_have_none(tmp_path):
     ("settings", "reason"),
     [
         ({"early_stopping": True}, "early_stopping without num_beams"),
+        ({"length_penalty": 2.0, "early_stopping": "never"}, "early_stopping, length_penalty without num_beams"),
+        ({"num_beams": 2, "early_stopping": 1}, "early_stopping=1; possible are"),
+        ({"num_return_sequences": 2}, "num_return_sequences=2 with num_beams=1"),
+        ({"num_return_sequences": 3, "num_beams": 2, "do_sample": True}, "num_return_sequences=3 with num_beams=2"),
+        ({"max_new_tokens": 0}, "max_new_tokens=0; it must be at least 1"),
         ({"temperature": 0.7}, "without do_sample"),
         ({"beams": 4}, "generation has beams; possible are"),
     ],
@@ -207,10 +225,11 @@ def test_an_unknown_dtype_is_refused(tmp_path):
         exported(tmp_path, tiny.T5, dtype="int8")
 
 
-def test_a_decoder_deeper_than_the_encoder_is_noted(tmp_path):
+def test_a_decoder_deeper_than_the_encoder_is_noted(tmp_path, caplog):
     config = t5.t5(num_layers=1, num_decoder_layers=2, d_model=12, num_heads=3, d_ff=7, vocab_size=11)
     exported(tmp_path, config)
     assert "use_cache=False" in (tmp_path / "README.md").read_text()
+    assert "in transformers: The decoder has more layers than the encoder" in caplog.text
 
 
 def test_parameters_are_read_one_at_a_time(tmp_path):

@@ -105,7 +105,10 @@ def test_damaged_files_are_named(tmp_path):
         ('{"weight_map": {"a": 3}}', "names 3"),
         ('{"weight_map": {"a": "../part.safetensors"}}', "no name of a file beside it"),
         ('{"weight_map": {"a": "/part.safetensors"}}', "no name of a file beside it"),
-        ('{"weight_map": {"a": "part.safetensors", "z": "part.safetensors"}}', "their shards do not hold: z"),
+        (
+            json.dumps({"weight_map": dict.fromkeys("abstuvwxyz", "part.safetensors")}),
+            "their shards do not hold: s, t, u, v, w, x, y, z$",
+        ),
     ],
 )
 def test_an_index_that_cannot_be_is_refused(tmp_path, index, message):

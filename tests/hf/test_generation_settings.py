@@ -75,6 +75,8 @@ def test_settings_of_their_own_file_go_first(tmp_path, caplog):
         ({"top_k": 5, "do_sample": True}, {"top_k": 5, "do_sample": True}),
         ({"length_penalty": 2.0, "early_stopping": True}, {}),
         ({"num_return_sequences": 3, "num_beams": 2}, {"num_beams": 2}),
+        ({"num_return_sequences": 3, "num_beams": 2, "do_sample": True}, {"num_beams": 2, "do_sample": True}),
+        ({"num_return_sequences": 3, "do_sample": True}, {"num_return_sequences": 3, "do_sample": True}),
         ({"max_new_tokens": None, "do_sample": False, "num_beams": 1}, {}),
     ],
 )

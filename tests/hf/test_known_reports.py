@@ -1,5 +1,6 @@
 """Faults that users of Hugging Face reported, looked for in every family that could have them."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -13,6 +14,7 @@ from t2t import families, heads
 from t2t.hf import config_map, export, files, load
 from tests.families.test_families import models, shrink
 from tests.hf import tiny
+from tests.hf.test_config_map import PUBLISHED
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +40,20 @@ def attributes_of(directory) -> dict[str, Any]:
     return json.loads((directory / "config.json").read_text())
 
 
+def tensors_of(directory) -> dict[str, np.ndarray]:
+    return {name: tensor for shard in directory.glob("*.safetensors") for name, tensor in load_file(shard).items()}
+
+
+def assert_same_model(directory, tensors, opened_of, target) -> None:
+    """The model of a directory is that of its config.json with these tensors."""
+    config, params = opened_of
+    (target / "config.json").write_text((directory / "config.json").read_text())
+    safetensors.numpy.save_file(tensors, target / files.SINGLE, metadata={"format": "pt"})
+    opened = load.open_directory(target)
+    assert config_map.differences(opened.config, config) == []
+    jax.tree.map(np.testing.assert_array_equal, opened.params(), params)
+
+
 def read_again(config: Any, attributes: dict[str, Any]) -> Any:
     """The config of the same tensors under another config.json."""
     family, _ = families.expressing(config)
@@ -60,17 +76,73 @@ def test_the_base_prefix_may_be_missing_or_too_much(exported, tmp_path):
     """A file of the bare class opens as one with a head, and the other way round."""
     config, params, directory = exported
     prefix = families.expressing(config)[0].table.base
-    tensors = {name: tensor for shard in directory.glob("*.safetensors") for name, tensor in load_file(shard).items()}
+    tensors = tensors_of(directory)
     if not any(name.startswith(prefix) for name in tensors) and config.head is not None:
         pytest.skip("its names have no prefix")
     changed = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     if set(changed) == set(tensors):
         changed = {prefix + name: tensor for name, tensor in tensors.items()}
-    (tmp_path / "config.json").write_text((directory / "config.json").read_text())
-    safetensors.numpy.save_file(changed, tmp_path / files.SINGLE, metadata={"format": "pt"})
-    opened = load.open_directory(tmp_path)
-    assert config_map.differences(opened.config, config) == []
-    jax.tree.map(np.testing.assert_array_equal, opened.params(), params)
+    assert_same_model(directory, changed, (config, params), tmp_path)
+
+
+EMBEDDED = ("embeddings.position_ids", "embeddings.token_type_ids")
+VERSIONS = ("encoder.version", "decoder.version")
+CROSS_BIAS = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
+BUFFERS = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "albert", "electra"), EMBEDDED),
+    **dict.fromkeys(("distilbert", "mpnet", "deberta", "deberta-v2"), EMBEDDED[:1]),
+    **dict.fromkeys(("bart", "mbart"), VERSIONS),
+    **dict.fromkeys(("t5", "mt5", "umt5"), CROSS_BIAS),
+    **dict.fromkeys(("gpt2", "gptj", "openai-gpt"), ("h.0.attn.bias", "h.1.attn.masked_bias")),
+    "gpt_neo": ("h.0.attn.attention.bias", "h.1.attn.attention.masked_bias"),
+    "gpt_neox": ("layers.0.attention.bias", "layers.1.attention.masked_bias", "layers.0.attention.rotary_emb.inv_freq"),
+    "opt": VERSIONS[1:],
+    "xlm": ("position_ids",),
+}
+"""What files of earlier versions of transformers hold besides parameters, by family."""
+
+
+def test_old_names_of_norms_and_buffers_of_old_files_are_read(exported, tmp_path):
+    """transformers renames gamma and beta in files of every family."""
+    config, params, directory = exported
+    family, tensors = families.expressing(config)[0], tensors_of(directory)
+    norms = {name.removesuffix(".weight") for name in tensors if name.endswith(".weight") and tensors[name].ndim == 1}
+    old = {f"{norm}.{new}": f"{norm}.{name}" for norm in norms for new, name in (("weight", "gamma"), ("bias", "beta"))}
+    prefix = family.table.base if any(name.startswith(family.table.base) for name in tensors) else ""
+    buffers = {f"{prefix}{name}": np.ones((1, 3), np.float32) for name in BUFFERS.get(family.model_type, ())}
+    renamed = {old.get(name, name): tensor for name, tensor in tensors.items()}
+    assert not buffers.keys() & renamed.keys()
+    assert_same_model(directory, renamed | buffers, (config, params), tmp_path)
+
+
+BIASES = {
+    **dict.fromkeys(("bert", "deberta", "deberta-v2"), {"cls.predictions.bias", "cls.predictions.decoder.bias"}),
+    **dict.fromkeys(("roberta", "xlm-roberta", "mpnet"), {"lm_head.bias", "lm_head.decoder.bias"}),
+    "albert": {"predictions.bias", "predictions.decoder.bias"},
+    "distilbert": {"vocab_projector.bias"},
+    "electra": {"generator_lm_head.bias"},
+    "modernbert": {"decoder.bias"},
+    "xlm": {"pred_layer.proj.bias"},
+    "xlnet": {"lm_loss.bias"},
+}
+"""Where a head of masked words that is not tied keeps its bias: versions 4 and 5 read different ones of two."""
+
+
+@pytest.mark.parametrize("model_type", BIASES)
+def test_the_bias_of_an_own_output_stands_wherever_it_is_read(model_type):
+    family = families.by_model_type(model_type)
+    tied = family.with_head(shrink(next(iter(family.presets.values()))()), heads.MaskedLM())
+    own = dataclasses.replace(tied, head=dataclasses.replace(tied.head, tied=False))
+    paths = ("head/bias", "head/kernel", "embed/embedding")
+
+    def written(config):
+        held = [(binding.slots[0].path, binding.written) for binding in families.bindings(family, config)]
+        return [{name for where, names in held for name in names if where == path} for path in paths]
+
+    bias, kernel, embedding = written(own)
+    assert bias == BIASES[model_type]
+    assert len(kernel) == len(embedding) == 1
+    assert written(tied) == [{min(bias, key=len)}, set(), embedding]
 
 
 def test_labels_keep_their_names_and_order(exported):
@@ -83,6 +155,25 @@ def test_labels_keep_their_names_and_order(exported):
     assert attributes["label2id"] == {"yes": 0, "maybe": 1, "no": 2}
     attributes["id2label"] = dict(reversed(attributes["id2label"].items()))
     assert read_again(config, attributes).head.labels == NAMED
+
+
+def test_labels_are_found_by_their_names_in_any_order(exported):
+    """The model of MNLI scores a label by its name, however the data set numbers it (optimum PR#197)."""
+    config, params, directory = exported
+    if not getattr(config.head, "labels", ()):
+        pytest.skip("has no labels with names")
+    kinds = {"sequence": heads.SequenceClassification, "tokens": heads.TokenClassification}
+    ask = kinds[config.head.task]
+    asked = ("no", "yes", "maybe")
+    opened = load.open_directory(directory, head=ask(num_labels=3, labels=asked))
+    assert opened.config.head.labels == asked and opened.fresh == opened.dropped == ()
+    theirs, ours = params["head"]["classifier"], opened.params()["head"]["classifier"]
+    for label in NAMED:
+        for part, tensor in theirs.items():
+            np.testing.assert_array_equal(ours[part][..., asked.index(label)], tensor[..., NAMED.index(label)])
+    assert load.open_directory(directory, head=ask(num_labels=3)).config.head.labels == NAMED
+    with pytest.raises(ValueError, match="files score the labels yes, maybe, no, not yes, no, other. Ask for those"):
+        load.open_directory(directory, head=ask(num_labels=3, labels=("yes", "no", "other")))
 
 
 def test_numbers_have_the_type_that_transformers_5_insists_on(exported):
@@ -124,12 +215,18 @@ def test_the_longest_text_is_the_same_in_the_model_and_its_config(family):
     longest = position.max_positions
     attributes = families.expressing(config)[1]
     said = next(attributes[n] for n in ("max_position_embeddings", "n_positions") if n in attributes)
-    assert said == longest + (position.offset if family.model_type in COUNTS_ROWS else 0)
+    assert said == longest + _rows_before(family)
     assert read_again(config, {**attributes, "model_type": family.model_type}).embed.position.max_positions == longest
 
 
-COUNTS_ROWS = {"roberta", "xlm-roberta", "mpnet"}
-"""Families whose max_position_embeddings is the number of rows, those before the first position among them."""
+def _rows_before(family: config_map.Family) -> int:
+    """By how many a published max_position_embeddings is more than the positions of the model."""
+    for entry in PUBLISHED.values():
+        if entry["preset"] in family.presets:
+            position = families.preset(entry["preset"]).embed.position
+            said = next(entry["config"][n] for n in ("max_position_embeddings", "n_positions") if n in entry["config"])
+            return said - position.max_positions
+    pytest.fail(f"published.json holds no preset of {family.model_type}")
 
 
 @pytest.mark.parametrize(("model_type", "start"), [("bart", 2), ("t5", 0), ("umt5", 0), ("mbart", None)])

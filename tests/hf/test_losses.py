@@ -9,6 +9,7 @@ from t2t.hf import export
 from t2t.models.base import Network
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
+from t2t.vocabulary.frame import Frame
 from tests.hf import tiny
 
 pytestmark = pytest.mark.hf
@@ -53,6 +54,43 @@ def masked(batch):
         "attention_mask": batch["encoder_segment_ids"],
         "labels": labelled(batch["encoder_target_tokens"], batch["encoder_loss_weights"]),
     }
+
+
+TARGETS = [[8, 9, 4, 2], [7, 2], [2]]  # of which transformers fills the rest with IGNORED
+LANGUAGE = 5
+SHIFTS = {"t5": 0, "mt5": 0, "umt5": 0, "bart": 2, "mbart": LANGUAGE}
+
+
+@pytest.mark.parametrize("model_type", SHIFTS)
+def test_the_decoder_reads_what_transformers_makes_of_labels(model_type):
+    """BART's starts with the end token, mBART's with the code of the language.
+
+    Where nothing is to be predicted, theirs goes on with the last token, and padding in the place of -100.
+    """
+    import torch
+    import transformers
+
+    start, pad = SHIFTS[model_type], 0 if model_type.endswith("t5") else 1
+    targets = [[*row, LANGUAGE] for row in TARGETS] if model_type == "mbart" else TARGETS
+    converter = features.EncoderDecoderFeatures(
+        lengths={"inputs": 2, "targets": 6}, start_id=start, pad_id=pad, eos_id=2,
+        frame=Frame(eos_id=2, language_ids=frozenset({LANGUAGE})) if model_type == "mbart" else Frame(),
+    )  # fmt: skip
+    batch = converter.convert(rows([{"inputs": [3], "targets": row} for row in targets]))
+    labels = torch.tensor([row + [IGNORED] * (6 - len(row)) for row in targets])
+    config = transformers.CONFIG_MAPPING[model_type](decoder_start_token_id=start, pad_token_id=pad)
+    if model_type.endswith("t5"):
+        holder = type("Holder", (), {"config": config})()
+        name = transformers.models.auto.modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
+        theirs = name._shift_right(holder, labels)
+    else:
+        module = getattr(transformers.models, model_type)
+        shift = getattr(module, f"modeling_{model_type}").shift_tokens_right
+        theirs = shift(labels, pad, *([start] if model_type == "bart" else []))
+    is_real = batch["decoder_loss_weights"] > 0
+    np.testing.assert_array_equal(batch["decoder_input_tokens"][is_real], theirs.numpy()[is_real])
+    assert set(batch["decoder_input_tokens"][~is_real]) == {pad}
+    np.testing.assert_array_equal(np.where(is_real, batch["decoder_target_tokens"], IGNORED), labels)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ class Repository:
     own: str
     write: Callable[[pathlib.Path], None]
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    family: str = ""
+    """Where the name of the repository is not that of its family."""
 
 
 def copied(folder: str, *names: str) -> Callable[[pathlib.Path], None]:
@@ -85,6 +87,17 @@ def trained(name: str, **settings: Any) -> Callable[[pathlib.Path], None]:
     return write
 
 
+def grown(write: Callable[[pathlib.Path], None]) -> Callable[[pathlib.Path], None]:
+    """The same with tokens that were added, which slow tokenizers keep in a file of their own."""
+
+    def both(directory: pathlib.Path) -> None:
+        write(directory)
+        size = vocabulary.Vocabulary.load(directory).size
+        (directory / "added_tokens.json").write_text(json.dumps({"<new>": size, "Xqz": size + 1}))
+
+    return both
+
+
 BERT_NAMES = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]",
               "mask_token": "[MASK]"}  # fmt: skip
 cased = copied("bert-base-cased", "vocab.txt")
@@ -95,6 +108,9 @@ REPOSITORIES = {
     "distilbert": Repository("DistilBertTokenizerFast", cased, {"do_lower_case": True, "strip_accents": False}),
     "mpnet": Repository("MPNetTokenizerFast", mpnet, {"unk_token": "[UNK]", "do_lower_case": True}),
     "roberta": Repository("RobertaTokenizerFast", roberta),
+    "grown bert": Repository("BertTokenizerFast", grown(cased), {"do_lower_case": False}, family="bert"),
+    "grown uncased bert": Repository("BertTokenizerFast", grown(cased), {"do_lower_case": True}, family="bert"),
+    "grown roberta": Repository("RobertaTokenizerFast", grown(roberta), family="roberta"),
     "bart": Repository("BartTokenizerFast", roberta),
     "deberta": Repository(
         "DebertaTokenizerFast",
@@ -122,8 +138,14 @@ REPOSITORIES = {
     ),
 }  # fmt: skip
 RUNS = ("==", "**", "--", "..", "##")  # have several segmentations that are equally good
+MASKED = [
+    f"a{before}{token}{after}b"
+    for token in ("<mask>", "[MASK]", "<new>", "<NEW>", "Xqz")
+    for before in ("", " ")
+    for after in ("", " ")
+]
 TEXTS = [*(line for line in lines.corpus()[:500] if not any(run in line for run in RUNS)), *lines.WORDS, "a  b",
-         " leading", "trailing ", "9,000 cats", "", "HELLO, World!"]  # fmt: skip
+         " leading", "trailing ", "9,000 cats", "", "HELLO, World!", *MASKED]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +153,7 @@ def opened(tmp_path_factory):
     """What the own class gives and what 4.57 gives with our export, and the directories."""
     cases = {}
     for name, repository in REPOSITORIES.items():
-        root = tmp_path_factory.mktemp(name.replace("-", "_"))
+        root = tmp_path_factory.mktemp(name.replace("-", "_").replace(" ", "_"))
         for part in ("theirs", "ours"):
             (root / part).mkdir()
         repository.write(root / "theirs")
@@ -143,7 +165,7 @@ def opened(tmp_path_factory):
 
 
 def write(name: str, source: pathlib.Path, target: pathlib.Path) -> None:
-    family = families.by_model_type(name)
+    family = families.by_model_type(REPOSITORIES[name].family or name)
     words = vocabulary.Vocabulary.load(source)
     around = frames.around(family, words, start_id=words.start_id)
     side = family.padding_side or "right"
@@ -158,6 +180,14 @@ def test_an_export_reads_texts_as_the_own_class(opened, name):
     assert ours["padded"] == own["padded"]
     assert {key: ours["pair"][key] for key in own["pair"]} == own["pair"]
     assert ours["ids"] == own["ids"]
+
+
+@pytest.mark.parametrize("name", REPOSITORIES)
+def test_an_export_holds_the_files_of_the_own_class_too(opened, name):
+    """transformers 5 writes them no longer; slow tokenizers of 4 and other programs read nothing else."""
+    theirs, ours = (pathlib.Path(opened[1][name][place]) for place in (0, 2))
+    own = {path.name for path in theirs.iterdir()} - {"tokenizer_config.json", "added_tokens.json"}
+    assert own and own <= {path.name for path in ours.iterdir()}
 
 
 @pytest.mark.parametrize("name", REPOSITORIES)

@@ -1,5 +1,7 @@
 """An exported encoder opens as a SentenceTransformer, whose vectors are the pooled states of ours."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,15 @@ import t2t
 from t2t import heads
 from t2t import vocabulary as vocabularies
 from t2t.errors import UsageError
-from t2t.families import bert
+from t2t.families import albert, bert, deberta, distilbert, electra, modernbert, roberta, xlnet
 from t2t.hf import load
 from t2t.models import base
 from t2t.nn import classification
 from tests.hf import tiny
 
 BYTES = vocabularies.ByteVocabulary()
-CONFIG = bert.bert(num_layers=2, d_model=12, num_heads=3, d_ff=7, vocab_size=384, max_positions=64)
+SIZES = {"num_layers": 2, "d_model": 12, "num_heads": 3, "d_ff": 7, "vocab_size": 384}
+CONFIG = bert.bert(**SIZES, max_positions=64)
 TEXTS = ["A text.", "Another, longer text.", "x"]
 
 
@@ -44,6 +47,33 @@ def test_vectors_are_pooled_states(tmp_path, pooling):
     hidden = base.Network(CONFIG).apply(ours.params, batch).last_hidden
     expected = classification.pool(hidden, pooling=pooling, segment_ids=jnp.asarray(segments))
     np.testing.assert_allclose(opened.encode(TEXTS), expected, atol=1e-4)
+
+
+ENCODERS = {
+    "albert": albert.albert(**SIZES, embed_dim=5),
+    "deberta": deberta.deberta(**SIZES, max_distance=9),
+    "distilbert": distilbert.distilbert(**SIZES, max_positions=64),
+    "electra": electra.electra(**SIZES, max_positions=64),
+    "modernbert": modernbert.modernbert(**SIZES),
+    "roberta": roberta.roberta(**SIZES, max_positions=64, position_offset=1),
+    "xlnet": xlnet.xlnet(**SIZES),
+}
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_vector_does_not_depend_on_the_texts_beside_it(tmp_path, name):
+    """The mean leaves padding out, on whichever side it stands (huggingface/sentence-transformers#2569)."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    config = ENCODERS[name]
+    params = jax.tree.map(lambda leaf: 0.3 * leaf, tiny.params(config))
+    t2t.Model(config=config, params=params, vocabulary=BYTES).export(tmp_path, sentence_embeddings="mean")
+    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == name
+    opened = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu")
+    alone = np.concatenate([opened.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(opened.encode(TEXTS), alone, atol=1e-6)
+    assert np.abs(alone[0] - alone[1]).max() > 1e-3
 
 
 @pytest.mark.parametrize("head", [heads.MaskedLM(), heads.PRETRAINING, heads.SequenceClassification()])

@@ -119,6 +119,17 @@ def test_other_shapes_are_refused_one_by_one(run):
         initialize.load_params(initialize.open_source(run), pieces)
 
 
+def test_everything_that_does_not_fit_is_listed(run):
+    model = tiny_run.model()
+    deeper = {side: dataclasses.replace(getattr(model, side), num_layers=3) for side in ("encoder", "decoder")}
+    pieces = build.build(tiny_run.experiment(model=dataclasses.replace(model, **deeper)), ByteVocabulary())
+    with pytest.raises(UsageError) as error:
+        initialize.load_params(initialize.open_source(run), pieces)
+    stacked = [path for path in trees.by_path(pieces.state.params["model"]) if "/layers_0/" in path]
+    assert len(stacked) > 20
+    assert all(f"{path}: (2, " in str(error.value) for path in stacked)
+
+
 def test_another_vocabulary_is_refused_by_its_first_other_token(run):
     source = initialize.open_source(run)
     initialize.check_same_vocabulary(source, ByteVocabulary())

@@ -52,7 +52,7 @@ def greatest_difference(got, want):
 
 @pytest.mark.parametrize("micro_batches", [2, 4, 8])
 def test_accumulation_equals_one_big_batch(micro_batches):
-    """A64: not the mean of the micro-batches' means."""
+    """Not the mean of the micro-batches' means."""
     batch = make_batch()
     got, want = gradients(batch, micro_batches=micro_batches), gradients(batch, micro_batches=1)
     assert greatest_difference(got[0], want[0]) < 1e-6

@@ -65,7 +65,7 @@ def test_ids_equal_those_of_transformers():
 
     ours = vocabularies.ByteVocabulary(sentinels=125, mask=False, ascending=True)
     theirs = transformers.ByT5Tokenizer()
-    some = [*lines.varied(1200, sentinels=125), *lines.hostile(800, names=("<extra_id_3>", "<extra_id_124>"))]
+    some = list(lines.ten_thousand("<extra_id_3>", "<extra_id_124>"))
     assert ours.encode_batch(some) == theirs(some, add_special_tokens=False)["input_ids"]
     assert len(theirs) == ours.size
 

@@ -1,6 +1,7 @@
 import pydoc_data.topics
 
 import pytest
+from sentencepiece import sentencepiece_model_pb2
 
 from t2t import vocabulary as vocabularies
 
@@ -91,6 +92,10 @@ def test_training_is_silent(capfd):
         ({"character_coverage": 0.5}, r"character_coverage=0.5: give a fraction in \[0.98, 1\]"),
         ({"character_coverage": float("nan")}, "character_coverage=nan"),
         ({"size": 10**11}, "size=100000000000"),
+        ({"framed": True, "mask": False}, r"mask=False: a framed vocabulary always has \[MASK\]"),
+        ({"framed": True, "modes": True}, "modes=True: a framed vocabulary has no mode tokens"),
+        ({"lowercase": False}, "lowercase=False: only a framed vocabulary"),
+        ({"framed": True, "size": 5}, r"size=5 must exceed .* the 5 ids pad, unk, \[CLS\], \[SEP\], \[MASK\]"),
     ],
 )
 def test_settings_that_sentencepiece_does_not_have_are_refused(settings, message):
@@ -129,3 +134,31 @@ def test_sizes_with_modes_count_them():
         vocabularies.train_sentencepiece(LINES, size=100, modes=True)
     with pytest.raises(ValueError, match=r"pieces and 104 sentinels, mask and mode tokens\)"):
         vocabularies.train_sentencepiece(["abc abd"], size=1000, modes=True)
+
+
+@pytest.fixture(scope="module")
+def framed() -> vocabularies.SentencePieceVocabulary:
+    return vocabularies.train_sentencepiece(LINES, size=400, framed=True)
+
+
+def test_what_stands_around_texts_are_control_symbols(framed, tmp_path):
+    """ALBERT's class of transformers 5 cannot read a model without these pieces; its own has them so."""
+    assert (framed.size, framed.sentinels) == (400, ())
+    assert [framed.pad_id, framed.unk_id, framed.bos_id, framed.eos_id, framed.mask_id] == [0, 1, 2, 3, 4]
+    assert framed.special_ids == (0, 1, 2, 3, 4)
+    pieces = sentencepiece_model_pb2.ModelProto.FromString(framed.model).pieces
+    assert [piece.piece for piece in pieces[:5]] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+    kinds = type(pieces[0])
+    assert [pieces[i].type for i in (0, 2, 3, 4)] == 4 * [kinds.CONTROL]
+    assert framed.encode("The [MASK] Naïve ``one''") == framed.encode('the [MASK] naive "one"')
+    assert framed.encode("the[MASK]").count(4) == 1
+    (tmp_path / "spiece.model").write_bytes(framed.model)  # as its readers know it, by the pieces alone
+    framed.save(tmp_path / "saved")
+    for again in (tmp_path, tmp_path / "saved"):
+        assert vocabularies.Vocabulary.load(again).encode_batch(LINES[:99]) == framed.encode_batch(LINES[:99])
+
+
+def test_a_framed_vocabulary_may_know_capitals():
+    cased = vocabularies.train_sentencepiece(LINES, size=450, framed=True, lowercase=False, sentinels=7)
+    assert len(cased.sentinels) == 7 and cased.sentinels[0] == 449
+    assert cased.decode(cased.encode("The Étude")) == "The Etude"
