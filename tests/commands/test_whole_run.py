@@ -281,7 +281,8 @@ def test_tasks_are_listed_and_shown(here, capsys):
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--examples", "1"]) == 0
     out = capsys.readouterr().out
     assert "lower: text to text, 4 examples in train" in out
-    assert "'one' (4 ids)" in out
+    assert "encoder inputs" in out and "ONE</s>" in out
+    assert "<pad>one" in out
     assert cli.main(["tasks", "lowr", "--modules", "tasks.letters"]) == 2
     assert cli.main(["tasks", "lower", "--modules", "tasks.letters", "--split", "dev"]) == 2
     assert "it has train, validation, test" in capsys.readouterr().err

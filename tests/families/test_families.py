@@ -187,7 +187,10 @@ def test_padding_on_the_left_changes_nothing(model):
     moved = np.zeros_like(tokens)
     moved[left] = tokens[right]
     expected = result(run(np.where(right, tokens, 0), right))
-    np.testing.assert_allclose(result(run(moved, left))[left], expected[right], atol=1e-5)
+    # Keys at other places are summed in another order. Where logits reach 8, rounding each parameter once moves them by
+    # 2e-5: what differs is told in parts of the largest.
+    size = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(result(run(moved, left))[left] / size, expected[right] / size, atol=1e-5)
     assert np.isfinite(result(run(np.zeros_like(tokens), np.zeros_like(left)))).all()
 
 

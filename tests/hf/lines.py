@@ -169,6 +169,12 @@ def hostile(number: int, *, names: tuple[str, ...] = (), seed: int = 1) -> list[
     return [*lines, "", " ", "\n", "\u200b"]
 
 
+def has_several_accents(text: str) -> bool:
+    """Whether combining characters follow each other in the text or in what its letters are made of."""
+    marks = [unicodedata.combining(char) > 0 for char in unicodedata.normalize("NFKD", text)]
+    return any(first and second for first, second in zip(marks, marks[1:], strict=False))
+
+
 @functools.cache
 def ten_thousand(*names: str) -> tuple[str, ...]:
     """Half of them varied and half hostile, with these special tokens in some of them."""

@@ -84,12 +84,12 @@ def test_states_of_the_other_versions_equal_those_of_the_oracle(form):
 
 
 def test_only_the_decoder_knows_where_words_stand():
-    plain, moved = run(MODEL, BATCH), run(MODEL, BATCH | {"encoder_positions": POSITIONS + 2})
-    assert len(plain.hidden_states) == 4
-    for before, after in zip(plain.hidden_states, moved.hidden_states, strict=True):
+    plain = run(MODEL, BATCH)
+    given, moved = (run(MODEL, BATCH | {"encoder_positions": POSITIONS + offset}) for offset in (0, 2))
+    assert len(given.hidden_states) == 4
+    for before, after in zip(given.hidden_states, moved.hidden_states, strict=True):
         np.testing.assert_array_equal(before, after)
-    assert float(jnp.abs(plain.last_hidden - moved.last_hidden).max()) > 1e-2
-    given = run(MODEL, BATCH | {"encoder_positions": POSITIONS})
+    assert float(jnp.abs(given.last_hidden - moved.last_hidden).max()) > 1e-2
     real = SEGMENTS != 0
     np.testing.assert_allclose(given.logits[real], plain.logits[real], atol=1e-6)
 
