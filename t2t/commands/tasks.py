@@ -11,6 +11,9 @@ from t2t import finding
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
+FOLDED = 20
+"""Tasks of a mixture, such as languages, that the list of all tasks holds one by one; of more it shows the mixture."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tasks:
@@ -42,7 +45,7 @@ class Tasks:
     packing: bool = True
     """Whether several short examples share a row."""
     open_rows: int = 1
-    """Rows that take examples at a time, as data.open_rows of a run; 1 packs in order."""
+    """Rows that packing keeps open, as data.open_rows of a run; 1 appends each example to the last row."""
     seed: int = 0
     """Of order and corruption."""
 
@@ -93,16 +96,27 @@ def _list_all() -> None:
     from t2t.data import examples as examples_lib
 
     rows = [("name", "objective", "features", "splits", "metrics")]
-    for provider in examples_lib.registered():
+    providers = examples_lib.registered()
+    mixtures = [provider for provider in providers if not isinstance(provider, examples_lib.Task)]
+    folded = {task.name for mixture in mixtures if len(mixture.tasks) > FOLDED for task in mixture.tasks}
+    for provider in providers:
+        if provider.name in folded:
+            continue
         if isinstance(provider, examples_lib.Task):
             metrics = ", ".join(metric.__name__ for metric in provider.predict_metric_fns)
             features, splits = ", ".join(provider.output_features), ", ".join(provider.splits)
             rows.append((provider.name, _objective(provider), features, splits, metrics))
         else:
-            rows.append((provider.name, f"mixture of {', '.join(task.name for task in provider.tasks)}", "", "", ""))
+            rows.append((provider.name, f"mixture of {_parts(provider)}", "", "", ""))
     widths = [max(len(row[column]) for row in rows if row[2]) for column in range(5)]
     for row in rows:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _parts(mixture: Any) -> str:
+    """The tasks of a mixture; of many their number, the first and the last."""
+    names = sorted(task.name for task in mixture.tasks)
+    return ", ".join(names) if len(names) <= FOLDED else f"{len(names)} tasks, {names[0]} to {names[-1]}"
 
 
 def _objective(task: Any) -> str:

@@ -66,7 +66,7 @@ def legend(marks: Sequence[str], *, colours: bool) -> Any:
         elif mark in SIGNS:
             line.append(f"{SIGNS[mark]}{mark}{SIGNS[mark]} ")
     if colours:
-        line.append("predicted by the decoder, or at its place", "underline")
+        line.append("counts in the loss", "underline")
         line.append(" ")
     line.append("| next example")
     return line
@@ -82,10 +82,18 @@ def _line(strip: Any, speller: Speller, *, colours: bool) -> Any:
         line.append(_signed(piece, colours=colours), _style(piece))
         line.append(speller.space)
         before = piece
-    padding = int((strip.segments == 0).sum())
-    if padding:
-        line.append(f" … {padding:,} padding", "dim")
+    if ends := "; ".join(_ends(strip)):
+        line.append(f" … {ends}", "dim")
     return line
+
+
+def _ends(strip: Any) -> Iterator[str]:
+    """What is said behind a sequence."""
+    is_real = strip.segments != 0
+    if not is_real.all():
+        yield f"{int((~is_real).sum()):,} padding"
+    if strip.weights is not None:
+        yield f"loss on {int((is_real & (strip.weights != 0)).sum()):,} of {int(is_real.sum()):,}"
 
 
 def _borders(before: Piece | None, piece: Piece) -> Iterator[str]:

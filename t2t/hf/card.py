@@ -86,7 +86,7 @@ def render(
         dtype: the type they are stored in.
         has_tokenizer: whether tokenizer files stand beside it.
         mask_token: for models that fill masks.
-        generate: what `generate` has to be told.
+        generate: what `generate` has to be told; None for models that do not write.
         notes: what a user has to know, one sentence each.
     """
     code = snippet(card, architecture, has_tokenizer=has_tokenizer, mask_token=mask_token, generate=generate)
@@ -153,7 +153,15 @@ def snippet(
     mask_token: str | None = None,
     generate: Mapping[str, Any] | None = None,
 ) -> str:
-    """Code that opens the directory it stands in with transformers 4 or 5, without pipelines that 5 removed."""
+    """Code that opens the directory it stands in with transformers 4 or 5, without pipelines that 5 removed.
+
+    Args:
+        card: which may have an example.
+        architecture: transformers' class.
+        has_tokenizer: whether tokenizer files stand beside it; without them the code only opens the model.
+        mask_token: for models that fill masks.
+        generate: what `generate` has to be told; None for models that do not write.
+    """
     auto = auto_class(architecture)
     lines = [
         f"from transformers import {'AutoTokenizer, ' if has_tokenizer else ''}{auto}",
@@ -175,40 +183,42 @@ def snippet(
         "tokenizer = AutoTokenizer.from_pretrained(path)",
         f'inputs = tokenizer({given}, return_tensors="pt")',
     ]
-    lines += _use(auto, architecture, generate or {})
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_use(auto, architecture, generate)]) + "\n"
 
 
-def _use(auto: str, architecture: str, generate: Mapping[str, Any]) -> list[str]:
-    """Lines that make of `inputs` what a class is for."""
-    if auto in ("AutoModelForSeq2SeqLM", "AutoModelForCausalLM"):
+_LABELS = (
+    "ids = model(**inputs).logits[0].argmax(-1).reshape(-1).tolist()",
+    "print([model.config.id2label[i] for i in ids])",
+)
+_USES = {
+    "AutoModelForMaskedLM": (
+        "logits = model(**inputs).logits[0]",
+        "at = (inputs.input_ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]",
+        "print([tokenizer.decode([i]) for i in logits[at].topk(5).indices.tolist()])",
+    ),
+    "AutoModelForSequenceClassification": _LABELS,
+    "AutoModelForTokenClassification": _LABELS,
+    "AutoModelForQuestionAnswering": (
+        "output = model(**inputs)",
+        "start, end = int(output.start_logits[0].argmax()), int(output.end_logits[0].argmax())",
+        "print(tokenizer.decode(inputs.input_ids[0, start : end + 1]))",
+    ),
+    "AutoModelForMultipleChoice": (
+        "choices = {name: tensor[None] for name, tensor in inputs.items()}  # [texts, choices, length]",
+        "print(model(**choices).logits)",
+    ),
+}
+"""Automatic class -> what is done with `model` and `inputs`."""
+
+
+def _use(auto: str, architecture: str, generate: Mapping[str, Any] | None) -> Sequence[str]:
+    """What is done with `model` and `inputs`."""
+    if auto in ("AutoModelForSeq2SeqLM", "AutoModelForCausalLM") and generate is not None:
         options = "".join(f", {name}={value!r}" for name, value in generate.items())
-        return [
+        return (
             f"output = model.generate(**inputs{options})",
             "print(tokenizer.decode(output[0], skip_special_tokens=True))",
-        ]
-    if auto == "AutoModelForMaskedLM":
-        return [
-            "logits = model(**inputs).logits[0]",
-            "at = (inputs.input_ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]",
-            "print([tokenizer.decode([i]) for i in logits[at].topk(5).indices.tolist()])",
-        ]
-    if auto in ("AutoModelForSequenceClassification", "AutoModelForTokenClassification"):
-        return [
-            "ids = model(**inputs).logits[0].argmax(-1).reshape(-1).tolist()",
-            "print([model.config.id2label[i] for i in ids])",
-        ]
-    if auto == "AutoModelForQuestionAnswering":
-        return [
-            "output = model(**inputs)",
-            "start, end = int(output.start_logits[0].argmax()), int(output.end_logits[0].argmax())",
-            "print(tokenizer.decode(inputs.input_ids[0, start : end + 1]))",
-        ]
-    if auto == "AutoModelForMultipleChoice":
-        return [
-            "choices = {name: tensor[None] for name, tensor in inputs.items()}  # [texts, choices, length]",
-            "print(model(**choices).logits)",
-        ]
-    scores_choices = architecture.endswith("DoubleHeadsModel")
-    of_choices = "print(model(inputs.input_ids[None]).mc_logits)  # [texts, choices, length]"
-    return [of_choices if scores_choices else "print(model(**inputs)[0].shape)"]
+        )
+    if architecture.endswith("DoubleHeadsModel"):
+        return ("print(model(inputs.input_ids[None]).mc_logits)  # [texts, choices, length]",)
+    return _USES.get(auto, ("print(model(**inputs)[0].shape)",))

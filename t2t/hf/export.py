@@ -84,8 +84,11 @@ def export(
     published = (origin or {}).get("generation")
     generation_json = _generation_json(config_json, family, config, vocabulary, published, asked=generation)
     around = _around(family, vocabulary, bare_prompts=bare_prompts, ends_prompts=ends_prompts)
-    tensors = [*_tensors(families.bindings(family, config), params), *_zeros(family.zeros(config))]
-    tensors += _constants(family.constants(config))
+    tensors = [
+        *_tensors(families.bindings(family, config), params),
+        *_zeros(family.zeros(config)),
+        *_constants(family.constants(config)),
+    ]
 
     directory = Path(directory)
     check_directory(directory)
@@ -103,12 +106,8 @@ def export(
         dtype=dtype,
         has_tokenizer=vocabulary is not None,
         mask_token=_mask_token(directory) if vocabulary is not None else None,
-        generate=_to_be_told(config_json, generation_json or {}),
-        notes=[
-            *([family.note] if family.note else []),
-            *_notes(config_json, vocabulary, family.unread(config)),
-            *_tokenizer_notes(config, vocabulary, padding),
-        ],
+        generate=_to_be_told(config, config_json, generation_json or {}),
+        notes=[*_notes(config_json, vocabulary, family, config), *_tokenizer_notes(config, vocabulary, padding)],
     )
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -338,18 +337,28 @@ def _is_cached(config_json: Mapping[str, Any]) -> bool:
     return config_json.get("num_decoder_layers", 0) <= config_json.get("num_layers", 0)
 
 
-def _to_be_told(config_json: Mapping[str, Any], generation_json: Mapping[str, Any]) -> dict[str, Any]:
-    """What `generate` has to be told: how long a text may be, where no setting says it, and to do without a cache."""
+def _to_be_told(
+    config: Any, config_json: Mapping[str, Any], generation_json: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What `generate` has to be told: how long a text may be, where no setting says it, and to do without a cache.
+
+    None for models of two streams, which predict single words: they do not write, though their class can.
+    """
+    if isinstance(config, EncoderConfig):
+        return None
     says_length = {"max_new_tokens", "max_length"} & generation_json.keys()
     return ({} if says_length else {"max_new_tokens": 20}) | ({} if _is_cached(config_json) else {"use_cache": False})
 
 
 def _notes(
-    config_json: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None, unread: Sequence[str]
+    config_json: Mapping[str, Any],
+    vocabulary: vocabularies.Vocabulary | None,
+    family: config_map.Family,
+    config: Any,
 ) -> list[str]:
     """What a user of the exported model has to know."""
-    notes = []
-    if unread:
+    notes = [family.note] if family.note else []
+    if unread := family.unread(config):
         notes.append(
             f"No class of transformers reads {', '.join(f'`{name}`' for name in unread)}, the head that the model was "
             "pretrained with; it says so when it opens the model. t2t reads them."

@@ -150,3 +150,17 @@ def test_a_vocabulary_that_is_not_there(tmp_path, capsys):
     assert f"--vocabulary: vocabulary {tmp_path / 'nothing'} does not exist" in capsys.readouterr().err
     (tmp_path / "vocabulary.json").write_text("{")
     assert cli.main(["tasks", "pydocs_topic", "--vocabulary", str(tmp_path)]) == 2
+
+
+def test_many_languages_are_a_line_for_each_objective(capsys):
+    from t2t.commands import tasks
+    from t2t.data import languages, registry
+
+    source = registry.TextSource(lambda split: [], splits=("train",))
+    languages.add_languages("many", {f"l{number}": source for number in range(21)}, exponent=0.5)
+    tasks._list_all()
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.startswith("many_")]
+    assert [line.split()[0] for line in lines] == [
+        "many_causal_lm", "many_mlm", "many_prefix_lm", "many_span_corruption"
+    ]  # fmt: skip
+    assert lines[1] == "many_mlm mixture of 21 tasks, many_l0_mlm to many_l9_mlm"

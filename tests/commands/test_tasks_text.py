@@ -37,7 +37,7 @@ def test_signs_where_there_are_no_colours():
     lines = [line.rstrip() for line in shown().splitlines()]
     assert lines == [
         "row 1: [red]",
-        "  encoder inputs red <mask> <type 1> ~red~ =[bold]x= | red  … 2 padding",
+        "  encoder inputs red <mask> <type 1> ~red~ =[bold]x= | red  … 2 padding; loss on 3 of 5",
         "  encoder",
         "  ▀▄",
         "",

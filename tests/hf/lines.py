@@ -24,11 +24,6 @@ def corpus() -> list[str]:
     return [" ".join(p.split()) for p in paragraphs if p.strip()]
 
 
-def comparable(number: int) -> list[str]:
-    """So many varied lines, none of which has 2,000 characters or more."""
-    return [text for text in varied(number + 100) if len(text) < 2000][-number:]
-
-
 def varied(number: int, *, seed: int = 0, sentinels: int = 100) -> list[str]:
     """Real lines, odd spaces, random characters, composed and decomposed words, runs, sentinels and masks in text."""
     draw = random.Random(seed)
@@ -179,3 +174,9 @@ def has_several_accents(text: str) -> bool:
 def ten_thousand(*names: str) -> tuple[str, ...]:
     """Half of them varied and half hostile, with these special tokens in some of them."""
     return (*varied(5000), *hostile(5000, names=names))
+
+
+def comparable(number: int) -> list[str]:
+    """So many of them, none of which has 2,000 characters or more, or a letter of several accents."""
+    found = [text for text in ten_thousand() if len(text) < 2000 and not has_several_accents(text)]
+    return found[:: len(found) // number][:number]

@@ -71,7 +71,6 @@ VOCABULARIES = {
     "sentencepiece": lambda: vocabularies.train_sentencepiece(lines.corpus(), size=1200),
     "bytes": vocabularies.ByteVocabulary,
 }
-TEXTS = lines.comparable(2000)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def opened(tmp_path_factory):
         (root / name).mkdir()
         names = ["input_ids", "attention_mask"]
         tokenizer.write(root / name, vocabulary, before=[], after=[1], input_names=names)
-    (root / "texts.json").write_text(json.dumps(TEXTS))
+    (root / "texts.json").write_text(json.dumps(lines.comparable(2000)))
     paths = {name: str(root / name) for name in tokenizers}
     return version4.run(OPEN, models=models, tokenizers=paths, texts=str(root / "texts.json")), ours, tokenizers
 
@@ -131,10 +130,11 @@ def test_every_class_opens_in_both_versions_and_computes_the_same(opened):
 
 def test_tokenizers(opened):
     found, _, kinds = opened
-    assert len(TEXTS) == 2000
+    texts = lines.comparable(2000)
+    assert len(texts) == 2000
     for name, kind in kinds.items():
         answer = found["tokenizers"][name]
-        assert answer["ids"] == kind.encode_batch(TEXTS)
+        assert answer["ids"] == kind.encode_batch(texts)
         assert answer["class"] == "PreTrainedTokenizerFast"
         assert answer["pair"] == [*kind.encode("a text"), 1, *kind.encode("another"), 1]
         assert answer["keys"] == ["attention_mask", "input_ids"]

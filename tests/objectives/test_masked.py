@@ -37,7 +37,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def params(network):
-    return tiny.randomize(network.init(jax.random.key(0)))
+    return tiny.params(network.config)
 
 
 def test_both_forms_have_the_same_loss_and_gradient(network, params):

@@ -68,7 +68,8 @@ def test_segments_cost_what_the_whole_text_costs():
         part, carry = _loss(params, _batch(tokens[:, start : start + LENGTH]), carry)
         parts.append(float(part))
     assert sum(parts) == pytest.approx(float(whole), rel=1e-5)
-    apart, _ = _loss(params, _batch(tokens[:, LENGTH : 2 * LENGTH]), ())
+    empty = OBJECTIVE.initial_carry(MODELS, rows=ROWS, micro_batches=1)
+    apart, _ = _loss(params, _batch(tokens[:, LENGTH : 2 * LENGTH]), empty)
     assert abs(parts[1] - float(apart)) > 1e-2
 
 

@@ -1,5 +1,6 @@
 """Masked words and pairs of segments from one pass: two terms, each with its own denominator."""
 
+import functools
 import math
 
 import jax
@@ -27,6 +28,9 @@ def make_batch(labels=LABELS):
     }
 
 
+OBJECTIVE = SentencePairModeling(z_loss=0.1, next_sentence=0.5)
+
+
 @pytest.fixture(scope="module")
 def network():
     return Network(tiny.bert())
@@ -34,17 +38,19 @@ def network():
 
 @pytest.fixture(scope="module")
 def params(network):
-    return tiny.randomize(network.init(jax.random.key(0)))
+    return tiny.params(network.config)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def compute(objective, network, params, batch):
     return objective.loss({"model": network}, {"model": params}, batch, key=None, carry=())[:2]
 
 
 def test_the_loss_of_pairs_is_that_of_their_labels(network, params):
     batch = make_batch()
-    terms, metrics = compute(SentencePairModeling(next_sentence=0.5), network, params, batch)
-    logits = np.asarray(network.hidden(params, batch).next_sentence_logits, np.float64)
+    terms, metrics = compute(OBJECTIVE, network, params, batch)
+    hidden = jax.jit(lambda params: network.hidden(params, batch).next_sentence_logits)
+    logits = np.asarray(hidden(params), np.float64)
     log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     rows = [0, 1, 3, 4]
     expected = -sum(log_probabilities[row, LABELS[row]] for row in rows)
@@ -57,7 +63,7 @@ def test_the_loss_of_pairs_is_that_of_their_labels(network, params):
 
 def test_masked_words_are_learned_as_without_pairs(network, params):
     batch = make_batch()
-    terms, metrics = compute(SentencePairModeling(z_loss=0.1), network, params, batch)
+    terms, metrics = compute(OBJECTIVE, network, params, batch)
     alone, of_alone = compute(MaskedLanguageModeling(z_loss=0.1), network, params, batch)
     for name in ("cross_entropy", "z_loss"):
         assert float(terms[name].sum) == pytest.approx(float(alone[name].sum))
@@ -66,9 +72,8 @@ def test_masked_words_are_learned_as_without_pairs(network, params):
 
 def test_weights_are_those_of_the_terms(network, params):
     batch = make_batch()
-    objective = SentencePairModeling(z_loss=0.1)
-    terms, _ = compute(objective, network, params, batch)
-    weights = objective.weights(batch)
+    terms, _ = compute(OBJECTIVE, network, params, batch)
+    weights = OBJECTIVE.weights(batch)
     assert {name: float(weight) for name, weight in weights.items()} == {
         name: float(term.weight) for name, term in terms.items()
     }
@@ -76,11 +81,9 @@ def test_weights_are_those_of_the_terms(network, params):
 
 
 def test_rows_without_a_label_teach_nothing_of_pairs(network, params):
+    @jax.jit
     def gradient(batch):
-        def loss(params):
-            return compute(SentencePairModeling(), network, params, batch)[0]["next_sentence"].sum
-
-        return jax.jit(jax.grad(loss))(params)
+        return jax.grad(lambda params: compute(OBJECTIVE, network, params, batch)[0]["next_sentence"].sum)(params)
 
     first, second = make_batch(), make_batch()
     second["encoder_input_tokens"] = first["encoder_input_tokens"].copy()
@@ -94,9 +97,10 @@ def test_rows_without_a_label_teach_nothing_of_pairs(network, params):
 def test_micro_batches_do_not_change_the_gradient(network, params):
     batch = {name: np.concatenate([value, value[:1]]) for name, value in make_batch().items()}
 
+    @functools.partial(jax.jit, static_argnums=0)
     def gradient(micro_batches):
         return accumulate_gradients(
-            SentencePairModeling(),
+            OBJECTIVE,
             {"model": network},
             {"model": params},
             batch,
@@ -142,7 +146,7 @@ def test_it_learns_pairs_and_words(network):
         accuracy = metrics["next_sentence_accuracy"][0] / metrics["next_sentence_accuracy"][1]
         return optax.apply_updates(params, updates), state, means | {"accuracy": accuracy}
 
-    params = network.init(jax.random.key(3))
+    params = jax.jit(network.init)(jax.random.key(3))
     state = optimizer.init(params)
     history = []
     for _ in range(60):

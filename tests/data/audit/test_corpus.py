@@ -140,6 +140,7 @@ def test_all_leaks_are_found(planted, found):
     assert found.report.leaking == 3
 
 
+@pytest.mark.slow
 def test_little_memory_changes_nothing(planted, found, tmp_path, monkeypatch):
     for module, name, value in (
         (units, "BLOCK", 300), (near_duplicates, "_BLOCK", 7), (near_duplicates, "_PAIRS", 3),
