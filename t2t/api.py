@@ -219,7 +219,7 @@ class Model:
         config, params = self.config, self.params
         if sentence_embeddings is not None:
             config, params = vectors.without_head(config, params)
-        written = export.export(
+        return export.export(
             directory,
             config=config,
             params=params,
@@ -232,10 +232,8 @@ class Model:
             start_id=None if self.vocabulary is None else self.start_id,
             dtype=dtype,
             max_shard_bytes=files.MAX_SHARD_BYTES if max_shard_bytes is None else max_shard_bytes,
+            sentence_embeddings=sentence_embeddings,
         )
-        if sentence_embeddings is not None:
-            written += vectors.write(Path(directory), config=config, pooling=sentence_embeddings)
-        return written
 
     def _vocabulary(self) -> Vocabulary:
         if self.vocabulary is None:

@@ -85,7 +85,7 @@ def open_lazily(path: str | os.PathLike, *, ignore_attributes: Sequence[str] = (
     source = initialize.open_source(path, ignore_attributes=ignore_attributes)
     about = _about(source.path, source.kind, source.config, source.origin)
     if source.kind == "Hugging Face":
-        vocabulary, about = _published_vocabulary(source.vocabulary, about)
+        vocabulary, about = _published_vocabulary(source.vocabulary, about, rows=source.config.vocab_size)
     else:
         vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
     says_start = source.kind == "Hugging Face" or "start_id" in source.about
@@ -114,7 +114,7 @@ def _load_with_head(
         )
     opened = hf_load.open_directory(directory, head=head, ignore_attributes=ignore_attributes)
     about = _about(directory, "Hugging Face", opened.config, opened.origin)
-    vocabulary, about = _published_vocabulary(opened.vocabulary, about)
+    vocabulary, about = _published_vocabulary(opened.vocabulary, about, rows=opened.config.vocab_size)
     return api.Model(
         config=opened.config,
         params=jax.tree.map(jnp.asarray, opened.params()),
@@ -125,10 +125,17 @@ def _load_with_head(
     )
 
 
-def _published_vocabulary(path: Path | None, about: dict[str, Any]) -> tuple[Vocabulary | None, dict[str, Any]]:
+def _published_vocabulary(
+    path: Path | None, about: dict[str, Any], *, rows: int
+) -> tuple[Vocabulary | None, dict[str, Any]]:
     """The vocabulary of a Hugging Face directory and what is known of the model: why there is none, if so."""
+    if path is None:
+        return None, about
     try:
-        return None if path is None else Vocabulary.load(path), about
+        vocabulary = Vocabulary.load(path)
+        if vocabulary.size > rows:
+            raise ValueError(f"{path} has {vocabulary.size} ids, the model {rows} rows: it is that of another model")
+        return vocabulary, about
     except (ValueError, OSError) as error:
         log.warning("the model opens without its vocabulary, which is not understood: %s", error)
         return None, about | {"no_vocabulary": str(error)}

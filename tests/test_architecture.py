@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "families": {"models", "nn", "heads", "hf.table", "hf.config_map"},
     "objectives": {"functional", "types"},
     "vocabulary": set(),
+    "staging": set(),
     "data": {"types", "vocabulary", "functional", "errors", "quiet"},
     "train": {
         "objectives", "models", "families", "functional", "nn", "decode", "sharding", "config", "types", "vocabulary",
@@ -34,7 +35,8 @@ MAY_IMPORT = {
     },
     "decode": {"models", "nn", "functional", "types", "vocabulary"},
     "hf": {
-        "models", "nn", "vocabulary", "families", "types", "heads", "config", "errors", "data.tensorflow_checkpoint",
+        "models", "nn", "vocabulary", "families", "types", "heads", "config", "errors", "staging",
+        "data.tensorflow_checkpoint",
     },
     "heads": set(),
     "types": set(),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import tyro
 
 from t2t import config as config_lib
-from t2t import finding
+from t2t import finding, staging
 from t2t.config import Experiment
 from t2t.errors import UsageError
 
@@ -157,16 +157,19 @@ def show_log() -> Iterator[None]:
         logger.propagate = before[1]
 
 
-def check_output(directory: pathlib.Path, *, overwrite: bool) -> None:
+def check_output(directory: pathlib.Path, *, overwrite: bool, source: str | None = None) -> None:
     """Refuses to write into a directory that holds something, unless told to, or that cannot be written.
 
     Raises:
-        UsageError: it does, is a file, or cannot be written.
+        UsageError: it does, is a file, cannot be written, or is `source`, from which the command reads.
     """
+    if source is not None and pathlib.Path(source).resolve() == directory.resolve():
+        raise UsageError(f"{directory} is where the model is read from; give another directory to write")
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file; give a directory to write")
     check_writable(directory, instead="give another directory")
-    if directory.is_dir() and any(directory.iterdir()) and not overwrite:
+    there = [path for path in directory.iterdir() if path.name != staging.FOLDER] if directory.is_dir() else []
+    if there and not overwrite:
         raise UsageError(f"{directory} is there already; --overwrite replaces its files")
 
 

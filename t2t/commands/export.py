@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         export.check_directory(output)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    arguments_lib.check_output(output, overwrite=options.overwrite)
+    arguments_lib.check_output(output, overwrite=options.overwrite, source=options.model)
     if not 0 < options.shard_gigabytes < float("inf"):
         raise UsageError(f"--shard-gigabytes {options.shard_gigabytes}: give a positive number")
     if options.verify:

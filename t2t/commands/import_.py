@@ -49,12 +49,11 @@ def run(arguments: Sequence[str]) -> int:
     from t2t import heads
     from t2t.errors import UsageError
     from t2t.hf import hub, load, model_directory
-    from t2t.vocabulary import Vocabulary
 
     if options.without_vocabulary and options.vocabulary is not None:
         raise UsageError("--vocabulary and --without-vocabulary cannot both be: give one")
     model_directory.check_directory(output)
-    arguments_lib.check_output(output, overwrite=options.overwrite)
+    arguments_lib.check_output(output, overwrite=options.overwrite, source=options.source)
     chosen = {
         "none": heads.BARE,
         "pretraining": heads.PRETRAINING,
@@ -71,13 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.without_vocabulary:
         opened = dataclasses.replace(opened, vocabulary=None)
     elif options.vocabulary is not None:
-        vocabulary = pathlib.Path(options.vocabulary)
-        size, rows = Vocabulary.load(vocabulary).size, opened.config.vocab_size
-        if size > rows:
-            raise UsageError(
-                f"{vocabulary} has {size} ids, the model {rows} rows: it is the vocabulary of another model"
-            )
-        opened = dataclasses.replace(opened, vocabulary=vocabulary)
+        opened = dataclasses.replace(opened, vocabulary=pathlib.Path(options.vocabulary))
     for names, what in ((opened.dropped, "left out"), (opened.fresh, "fresh")):
         if names:
             print(f"{what}: {', '.join(names)}")

@@ -3,13 +3,13 @@
 import dataclasses
 import functools
 import pathlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import tyro
 
+from t2t import staging
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
@@ -102,7 +102,9 @@ def _train(options: VocabTrain) -> int:
         trained = _trainer(options.kind)(lines, size=options.size, **settings)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _replace(output, trained.save)
+    # The earlier one may have been of another kind: none of its files may stay.
+    with staging.replacing(output, stale=FILES) as folder:
+        trained.save(folder)
     sample = lines[:10_000]
     ids = sum(map(len, trained.encode_batch(sample)))
     print(
@@ -112,21 +114,9 @@ def _train(options: VocabTrain) -> int:
     return 0
 
 
-def _replace(output: pathlib.Path, save: Callable[[pathlib.Path], Any]) -> None:
-    """Saves a vocabulary in place of an earlier one, of which nothing is touched before the new one is whole."""
-    output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as folder:
-        save(pathlib.Path(folder))
-        made = list(pathlib.Path(folder).iterdir())
-        for path in made:
-            path.replace(output / path.name)
-        for name in set(FILES) - {path.name for path in made}:  # the earlier one may have been of another kind
-            (output / name).unlink(missing_ok=True)
-
-
 def _check_output(output: pathlib.Path, *, overwrite: bool) -> None:
     """Only a new or empty directory, or one of a vocabulary alone: a run or model would be read with the new one."""
-    others = [] if not output.is_dir() else sorted({path.name for path in output.iterdir()} - set(FILES))
+    others = sorted({path.name for path in output.iterdir()} - {*FILES, staging.FOLDER}) if output.is_dir() else []
     if others:
         raise UsageError(f"{output} holds {', '.join(others[:3])}, no vocabulary alone: give another --output")
     arguments_lib.check_output(output, overwrite=overwrite)

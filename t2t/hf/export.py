@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from flax import traverse_util
 
-from t2t import families
+from t2t import families, staging
 from t2t import vocabulary as vocabularies
 from t2t.hf import card as cards
-from t2t.hf import config_map, files, frames, generation_settings, table, tokenizer
+from t2t.hf import config_map, files, frames, generation_settings, special_ids, table, tokenizer
+from t2t.hf import sentence_embeddings as vectors
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
@@ -46,24 +47,29 @@ def export(
     start_id: int | None = None,
     dtype: str = "float32",
     max_shard_bytes: int = files.MAX_SHARD_BYTES,
+    sentence_embeddings: vectors.Pooling | None = None,
 ) -> list[str]:
     """Write a Hugging Face directory; returns the names of its files.
 
     Args:
-        directory: made if missing; tensors of an earlier export in it are replaced.
+        directory: made if missing; the files of an earlier export in it stay until the new ones are complete, and are
+          replaced by these.
         config: of the model.
         params: a tree of arrays, or of anything that NumPy reads as one (memory maps are read one at a time).
         vocabulary: whose ids the model was trained with; None writes no tokenizer.
         card: what README.md says about the training.
         generation: settings of generation_config.json, such as max_new_tokens and num_beams.
         origin: what is known from the files that the model comes from (`load.HuggingFaceCheckpoint.origin`): attributes
-          of config.json ("kept") and settings of generation_config.json ("generation"), where they mean something here.
+          of config.json ("kept"), special ids for a model without a vocabulary ("special") and settings of
+          generation_config.json ("generation"), where they mean something here.
         bare_prompts: whether a decoder's texts begin with the prompt itself, as the published GPTs' do, and not with
           the start token that t2t trains with.
         ends_prompts: whether the end token follows a decoder's texts, as it does the inputs of text-to-text tasks.
         start_id: token that starts the decoder of an encoder-decoder; None = that of the vocabulary.
         dtype: float32, bfloat16 or float16.
         max_shard_bytes: above this size the tensors are divided among files.
+        sentence_embeddings: how SentenceTransformer(directory) makes one vector of the states of an encoder without a
+          head; None writes no files for it.
 
     Raises:
         InexpressibleError: no class of transformers computes what this model does; says why.
@@ -73,16 +79,14 @@ def export(
     _check(config, vocabulary, dtype)
     family, attributes = families.expressing(config)
     (architecture,) = attributes["architectures"]
-    _check_padding(attributes, vocabulary)
-    padding = _padding(config, vocabulary, ends_prompts=ends_prompts)
-    kept = _kept(family, config, origin or {})
-    config_json = _config_json(config, family, {**attributes, **kept}, _special_ids(config, family, vocabulary), dtype)
-    if vocabulary is not None:
-        config_json["pad_token_id"] = attributes.get("pad_token_id", padding)
-    if start_id is not None and isinstance(config, EncoderDecoderConfig):
-        config_json["decoder_start_token_id"] = start_id
-    published = (origin or {}).get("generation")
-    generation_json = _generation_json(config_json, family, config, vocabulary, published, asked=generation)
+    special_ids.check_padding(attributes, vocabulary)
+    padding = special_ids.padding(config, vocabulary, ends_prompts=ends_prompts)
+    origin = origin or {}
+    special = special_ids.attributes(config, family, vocabulary, padding=padding, start_id=start_id, origin=origin)
+    config_json = _config_json(family, {**attributes, **_kept(family, config, origin)}, special, dtype)
+    generation_json = _generation_json(
+        config_json, family, config, vocabulary, origin.get("generation"), asked=generation
+    )
     around = _around(family, vocabulary, bare_prompts=bare_prompts, ends_prompts=ends_prompts)
     tensors = [
         *_tensors(families.bindings(family, config), params),
@@ -92,26 +96,45 @@ def export(
 
     directory = Path(directory)
     check_directory(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    written = files.write(directory, tensors, dtype=dtype, max_shard_bytes=max_shard_bytes)
     texts = {"config.json": json.dumps(config_json, indent=2, sort_keys=True) + "\n"}
     if generation_json is not None:
         texts[generation_settings.FILE] = json.dumps(generation_json, indent=2, sort_keys=True) + "\n"
-    if vocabulary is not None:
-        written += _write_tokenizer(directory, vocabulary, family, config, around=around, padding=padding)
-    texts["README.md"] = cards.render(
-        card or cards.Card(name=directory.resolve().name),
-        architecture=architecture,
-        parameters=sum(math.prod(np.shape(leaf)) for leaf in traverse_util.flatten_dict(params, sep="/").values()),
-        dtype=dtype,
-        has_tokenizer=vocabulary is not None,
-        mask_token=_mask_token(directory) if vocabulary is not None else None,
-        generate=_to_be_told(config, config_json, generation_json or {}),
-        notes=[*_notes(config_json, vocabulary, family, config), *_tokenizer_notes(config, vocabulary, padding)],
-    )
-    for name, text in texts.items():
-        (directory / name).write_text(text, encoding="utf-8")
+    with staging.replacing(directory, stale=_stale(directory, vocabulary)) as folder:
+        written = files.write(folder, tensors, dtype=dtype, max_shard_bytes=max_shard_bytes)
+        if vocabulary is not None:
+            written += _write_tokenizer(folder, vocabulary, family, config, around=around, padding=padding)
+        if sentence_embeddings is not None:
+            written += vectors.write(folder, config=config, pooling=sentence_embeddings)
+        texts["README.md"] = cards.render(
+            card or cards.Card(name=directory.resolve().name),
+            architecture=architecture,
+            parameters=_count(params),
+            dtype=dtype,
+            has_tokenizer=vocabulary is not None,
+            mask_token=_mask_token(folder) if vocabulary is not None else None,
+            generate=_to_be_told(config, config_json, generation_json or {}),
+            notes=[*_notes(config_json, vocabulary, family, config), *_tokenizer_notes(config, vocabulary, padding)],
+        )
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
     return sorted([*written, *texts])
+
+
+def _count(params: Mapping[str, Any]) -> int:
+    return sum(math.prod(np.shape(leaf)) for leaf in traverse_util.flatten_dict(params, sep="/").values())
+
+
+def _stale(directory: Path, vocabulary: vocabularies.Vocabulary | None) -> list[str]:
+    """Patterns of the files of an earlier export that would not go with this one.
+
+    Files of a tokenizer stay where no new ones are written: somebody may have put them there for lack of them.
+    """
+    stale = [*files.STALE, generation_settings.FILE, *vectors.FILES]
+    if vocabulary is not None:
+        return [*stale, *tokenizer.FILES]
+    if old := [name for name in tokenizer.FILES if (directory / name).exists()]:
+        log.warning("%s keeps %s: see that they are of this model's vocabulary", directory, ", ".join(old))
+    return stale
 
 
 def _check(config: Any, vocabulary: vocabularies.Vocabulary | None, dtype: str) -> None:
@@ -152,28 +175,6 @@ def _tensors(bindings: Sequence[table.Binding], params: Mapping[str, Any]) -> li
         for binding in bindings
         for name in binding.written
     ]
-
-
-def _check_padding(attributes: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> None:
-    """Refuse a vocabulary whose padding is not the one that a family's positions depend on."""
-    expected = attributes.get("pad_token_id")
-    if vocabulary is not None and expected is not None and vocabulary.pad_id != expected:
-        raise ValueError(
-            f"the vocabulary has pad_id {vocabulary.pad_id}, but transformers finds the positions of this model by"
-            f" counting the ids that are not {expected}. Train with LearnedPositions(offset=pad_id + 1), or with a"
-            f" vocabulary whose padding is {expected}."
-        )
-
-
-def _padding(config: Any, vocabulary: vocabularies.Vocabulary | None, *, ends_prompts: bool) -> int | None:
-    """The id that fills rows. A class that finds the last token of a text by it needs one that ends no text."""
-    if vocabulary is None:
-        return None
-    if not isinstance(config, DecoderConfig) or not isinstance(config.head, ClassificationHead):
-        return vocabulary.pad_id
-    last = vocabulary.eos_id if ends_prompts else None
-    possible = (vocabulary.pad_id, vocabulary.eos_id, vocabulary.bos_id)
-    return next((token for token in possible if token not in (None, last)), None)
 
 
 def _kept(family: config_map.Family, config: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,37 +235,6 @@ def _constants(arrays: Mapping[str, np.ndarray]) -> list[files.Tensor]:
     return [files.Tensor(name, array.shape, lambda array=array: array) for name, array in arrays.items()]
 
 
-_ROLES = {"cls": "bos", "sep": "eos"}
-"""Special tokens that transformers names otherwise than the vocabulary."""
-
-
-def _special_ids(
-    config: Any, family: config_map.Family, vocabulary: vocabularies.Vocabulary | None
-) -> dict[str, int | None]:
-    """Attributes for the special ids; without a vocabulary those of the published models."""
-    published = family.published_ids or {}
-    if vocabulary is None and published:
-        fitting = {name: token if token < config.vocab_size else None for name, token in published.items()}
-        return {name: token for name, token in fitting.items() if token is not None or name.endswith("_token_id")}
-    if isinstance(config, EncoderConfig):
-        roles = {name: name.partition("_")[0] for name in published}
-        named = {name: getattr(vocabulary, f"{_ROLES.get(role, role)}_id") for name, role in roles.items()}
-        # Null, not left out, where that would mean the published number; names in _index cannot be null.
-        named = {name: token for name, token in named.items() if token is not None or name.endswith("_token_id")}
-        return {**named, "pad_token_id": 0 if vocabulary is None else vocabulary.pad_id}
-    if vocabulary is None and isinstance(config, EncoderDecoderConfig):
-        return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-    if vocabulary is None:
-        # A head that reads the last token finds it by the padding, which our batches fill with 0.
-        pad = 0 if isinstance(config.head, ClassificationHead) else None
-        return {"pad_token_id": pad, "bos_token_id": None, "eos_token_id": None}
-    start = "decoder_start_token_id" if isinstance(config, EncoderDecoderConfig) else "bos_token_id"
-    ids = {"pad_token_id": vocabulary.pad_id, "eos_token_id": vocabulary.eos_id, start: vocabulary.start_id}
-    # Attributes whose absence means transformers' own numbers.
-    others = {"bos_token_id": vocabulary.bos_id, "forced_eos_token_id": vocabulary.eos_id}
-    return {**{name: others[name] for name in others if name in (published or {})}, **ids}
-
-
 def check_directory(directory: Path) -> None:
     """Refuses to write over the config.json of a run, a checkpoint or a model of t2t, which could not be read again.
 
@@ -280,7 +250,7 @@ def check_directory(directory: Path) -> None:
 
 
 def _config_json(
-    config: Any, family: config_map.Family, attributes: Mapping[str, Any], special: Mapping[str, int | None], dtype: str
+    family: config_map.Family, attributes: Mapping[str, Any], special: Mapping[str, Any], dtype: str
 ) -> dict[str, Any]:
     return {
         "model_type": family.model_type,

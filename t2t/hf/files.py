@@ -12,8 +12,13 @@ import ml_dtypes
 import numpy as np
 import safetensors
 
+from t2t.errors import UsageError
+
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+
+STALE = ("model*.safetensors", INDEX)
+"""Patterns of the files of an earlier model, which must not stay beside those of another."""
 
 DTYPES: Mapping[str, np.dtype] = {
     "float32": np.dtype(np.float32),
@@ -45,7 +50,7 @@ class Tensor:
 def write(directory: Path, tensors: Sequence[Tensor], *, dtype: str, max_shard_bytes: int) -> list[str]:
     """Write tensors as model.safetensors or, above a size, as shards with an index; returns the names of the files.
 
-    Files of an earlier export are removed, so that no stale index or shard is left beside the new ones.
+    The directory should hold none yet (`staging.replacing`): a stale index or shard would be read with the new ones.
     """
     shards: list[list[Tensor]] = [[]]
     room = max_shard_bytes
@@ -56,8 +61,6 @@ def write(directory: Path, tensors: Sequence[Tensor], *, dtype: str, max_shard_b
             room = max_shard_bytes
         shards[-1].append(tensor)
         room -= size
-    for stale in (*directory.glob("model*.safetensors"), *directory.glob(INDEX)):
-        stale.unlink()
     if len(shards) == 1:
         write_file(directory / SINGLE, shards[0], dtype=dtype)
         return [SINGLE]
@@ -90,22 +93,17 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    partial = path.with_name(f"{path.name}.partial")
     checksums = {}
-    try:
-        with open(partial, "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for tensor in tensors:
-                content = _in_order(tensor, dtype).view(np.uint8).reshape(-1)
-                checksums[tensor.name] = zlib.crc32(content)
-                file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        for name in _damaged(partial, tensors, checksums):
-            raise OSError(f"{path}: {name} reads back otherwise than it was written; is the disk sound?")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors:
+            content = _in_order(tensor, dtype).view(np.uint8).reshape(-1)
+            checksums[tensor.name] = zlib.crc32(content)
+            file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    for name in _damaged(path, tensors, checksums):
+        raise OSError(f"{path.name}: {name} reads back otherwise than it was written; is the disk sound?")
 
 
 def _damaged(path: Path, tensors: Sequence[Tensor], checksums: Mapping[str, int]) -> Iterator[str]:
@@ -124,7 +122,7 @@ def _in_order(tensor: Tensor, dtype: str) -> np.ndarray:
     if array.shape != tensor.shape:
         raise ValueError(f"{tensor.name} has shape {array.shape}, its name table says {tensor.shape}")
     if array.dtype != given.dtype and np.isinf(array).sum() > np.isinf(given).sum():
-        raise ValueError(
+        raise UsageError(
             f"{tensor.name} holds {float(np.abs(given).max()):.3g}, which {dtype} has no number for: export as "
             "bfloat16 or float32"
         )

@@ -5,13 +5,11 @@ a parameter the files do not hold, unless the caller asks for another head or na
 """
 
 import dataclasses
-import difflib
-import fnmatch
 import functools
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from flax import traverse_util
 from t2t import families, heads
 from t2t.errors import UsageError
 from t2t.families import labels
+from t2t.hf import accounts as accounts_lib
 from t2t.hf import config_map, files, generation_settings, original_t5, table, tensors, tokenizer
 from t2t.models import base
 from t2t.models.decoder import DecoderConfig
@@ -45,6 +44,8 @@ class HuggingFaceCheckpoint:
     """The directory, where it holds files of a vocabulary."""
     kept: Mapping[str, Any]
     """Attributes of config.json that say nothing of the model, or of a head other than its own."""
+    special: Mapping[str, Any]
+    """Attributes of config.json that name special ids."""
     dropped: tuple[str, ...]
     """Tensors of the files that the model does not hold, by request of the caller."""
     fresh: tuple[str, ...]
@@ -63,12 +64,14 @@ class HuggingFaceCheckpoint:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What an export of the model is to say as these files do: attributes ("kept"), settings ("generation").
+        """What an export of the model is to say as these files do.
+
+        Attributes ("kept"), special ids where it has no vocabulary ("special"), settings ("generation").
 
         Raises:
             UsageError: generation_config.json is not JSON.
         """
-        origin: dict[str, Any] = {"kept": dict(self.kept)}
+        origin: dict[str, Any] = {"kept": dict(self.kept), "special": dict(self.special)}
         try:
             architecture = self.family.architecture(self.config)
         except config_map.InexpressibleError:
@@ -78,17 +81,38 @@ class HuggingFaceCheckpoint:
         return origin
 
     def leaf(self, path: str, *, dtype: str = "float32") -> np.ndarray:
-        """One parameter, read from the files or, where it is fresh, drawn."""
+        """One parameter, read from the files or, where it is fresh, drawn.
+
+        Raises:
+            UsageError: a number of the files is too large for the type.
+        """
         if path in self.fresh:
             return np.asarray(self._drawn[path], files.DTYPES[dtype])
         leaf = np.empty(self._shapes[path], files.DTYPES[dtype])
         for binding, position, index in self._held[path]:
-            leaf[... if index is None else index] = binding.part(self._reader(self._names[binding.key]), position)
+            with np.errstate(over="ignore"):
+                leaf[... if index is None else index] = self._part(binding, position)
         if self.labels is not None and path.startswith(_SCORES):
             leaf = leaf[..., list(self.labels)]
         if not np.isfinite(leaf).all():
+            self._check_fits(path, dtype)
             log.warning("%s: %s holds values that are not finite", self.directory, path)
         return leaf
+
+    def _part(self, binding: table.Binding, position: int) -> np.ndarray:
+        return binding.part(self._reader(self._names[binding.key]), position)
+
+    def _check_fits(self, path: str, dtype: str) -> None:
+        """Refuses numbers that only the type makes infinite."""
+        for binding, position, _ in self._held[path]:
+            part = self._part(binding, position)
+            with np.errstate(over="ignore"):
+                lost = part[np.isfinite(part) & ~np.isfinite(part.astype(files.DTYPES[dtype]))]
+            if lost.size:
+                raise UsageError(
+                    f"{self.directory}: {path} holds {float(lost[0]):.3g}, which {dtype} has no number for"
+                    f"{'' if dtype == 'float32' else ': take bfloat16 or float32'}"
+                )
 
     def params(self, *, dtype: str = "float32") -> dict[str, Any]:
         """All parameters as a tree."""
@@ -168,7 +192,7 @@ def open_directory(
         config, order = labels.completed(own, config), labels.order(own, config)
     shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
-    accounts = _Accounts(family.table, reader, names, bindings)
+    accounts = accounts_lib.Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
     return HuggingFaceCheckpoint(
         directory=directory,
@@ -176,6 +200,7 @@ def open_directory(
         config=config,
         vocabulary=directory if vocabulary_files.holds(directory) else None,
         kept=_kept(family, config, config_json),
+        special=_special(family, config, config_json),
         dropped=tuple(sorted(accounts.dropped)),
         fresh=tuple(sorted(accounts.fresh)),
         labels=order,
@@ -225,7 +250,7 @@ def _family(directory: Path, config_json: Mapping[str, Any], *, ignored: Sequenc
         raise UsageError(f"{path}: {'; '.join(misfits)}")
     for name in ignored:
         if name not in config_json:
-            raise UsageError(f"{path} has no attribute {name!r} to ignore; {_closest(name, config_json)}")
+            raise UsageError(f"{path} has no attribute {name!r} to ignore; {accounts_lib.closest(name, config_json)}")
     return family
 
 
@@ -237,18 +262,24 @@ def _kept(family: config_map.Family, config: Any, config_json: Mapping[str, Any]
     return {name: float(value) if name in numbers else value for name, value in kept.items()}
 
 
+def _special(family: config_map.Family, config: Any, config_json: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that name special ids, where they are rows of the embedding."""
+    usual = family.published_ids or {}
+    names = [name for name in config_json if name.endswith("_token_id") and not name.startswith("forced_")]
+    found = {}
+    for name in {*names, *usual} & config_json.keys():
+        value = config_json[name]
+        ids = value if isinstance(value, list) else [value]
+        if ids and all(type(token) is int and 0 <= token < config.vocab_size for token in ids):
+            found[name] = value
+    return found
+
+
 def _check_class(directory: Path, family: config_map.Family, config_json: Mapping[str, Any]) -> None:
     """Refuses classes of transformers by their name, before anything is said about their tensors."""
     for name in config_json.get("architectures") or ():
         if isinstance(name, str) and name in family.refused:
             raise UsageError(f"{directory / 'config.json'}: t2t does not read {name}: {family.refused[name]}")
-
-
-def _closest(pattern: str, names: Iterable[str]) -> str:
-    """What may have been meant by a pattern that matches none of the names."""
-    found = difflib.get_close_matches(pattern, list(names), n=3, cutoff=0.5)
-    shown = found or sorted(names)[:10]
-    return f"{'the closest are' if found else 'there are'} {', '.join(shown) or 'none'}"
 
 
 def start_id(directory: Path, config: Any) -> int | None:
@@ -289,88 +320,3 @@ def _canonical(names: table.Table, reader: tensors.TensorReader) -> dict[str, st
             raise ValueError(f"the tensors {found[name]} and {key} are the same under an old and a new name")
         found[name] = key
     return found
-
-
-class _Accounts:
-    """Which tensor each binding is read from, and what is left over on either side."""
-
-    def __init__(
-        self,
-        names: table.Table,
-        reader: tensors.TensorReader,
-        present: dict[str, str],
-        bindings: Sequence[table.Binding],
-    ):
-        self._table, self._reader = names, reader
-        self._paths = {slot.path for binding in bindings for slot in binding.slots}
-        self.sources: dict[str, str] = {}
-        self.missing: dict[str, tuple[str, ...]] = {}  # key -> paths
-        self.wrong: list[str] = []
-        left = dict(present)
-        for binding in bindings:
-            held = [left.pop(name) for name in (binding.key, *binding.copies) if name in left]
-            if not held:
-                self.missing[binding.key] = tuple(slot.path for slot in binding.slots)
-                continue
-            self.sources[binding.key] = held[0]
-            self._compare(binding, held)
-        self.unused = sorted(key for name, key in left.items() if not names.ignores(name, unused=True))
-        self.dropped: set[str] = set()
-        self.fresh: set[str] = set()
-
-    def _compare(self, binding: table.Binding, held: list[str]) -> None:
-        """Note a shape or type that cannot be, and copies of a shared tensor that are not copies."""
-        if self._reader.shape(held[0]) != binding.shape:
-            self.wrong.append(f"{held[0]} has shape {self._reader.shape(held[0])}, config.json means {binding.shape}")
-            return
-        if self._reader.code(held[0]) not in tensors.READABLE:
-            readable = ", ".join(sorted(tensors.READABLE))
-            self.wrong.append(
-                f"{held[0]} is stored as {self._reader.code(held[0])}; parameters are read from {readable}"
-            )
-            return
-        copies = () if binding.copies_may_differ else held[1:]
-        first = self._reader(held[0]) if copies else None
-        for copy in copies:
-            if not np.array_equal(first, self._reader(copy)):
-                self.wrong.append(f"{copy} differs from {held[0]}, but config.json says that they are shared")
-
-    def settle(self, *, drop: Sequence[str], fresh: Sequence[str], other_head: bool, where: str) -> None:
-        """Apply what the caller asked to leave out and to initialise; raises for the rest."""
-        absent = [path for paths in self.missing.values() for path in paths]
-        _check_patterns(drop, self.unused, what="drop", means="tensor without a place in the model")
-        _check_patterns(fresh, absent, what="fresh", means="parameter that the files lack")
-        has_decoder = any(path.startswith("decoder/") for path in self._paths)
-        unneeded = table.HEAD_PATHS if has_decoder else (*table.HEAD_PATHS, "decoder/", "decoder_embed/")
-        self.dropped = {
-            k
-            for k in self.unused
-            if _matches(k, drop) or (other_head and self._table.is_of(self._table.canonical(k), unneeded))
-        }
-        lacking = []
-        for key, paths in self.missing.items():
-            of_head = other_head and all(path.startswith(table.HEAD_PATHS) for path in paths)
-            self.fresh |= {path for path in paths if of_head or _matches(path, fresh)}
-            lacking += [f"{path} ({key})" for path in paths if path not in self.fresh]
-        unused = [key for key in self.unused if key not in self.dropped]
-        problems = [
-            f"tensors without a place in the model: {', '.join(unused)}" if unused else "",
-            f"parameters without a tensor: {', '.join(lacking)}" if lacking else "",
-            f"tensors that do not fit: {'; '.join(self.wrong)}" if self.wrong else "",
-        ]
-        if any(problems):
-            raise ValueError(
-                f"{where} does not match its config.json. " + ". ".join(p for p in problems if p) + ". "
-                "If another head is meant, t2t.load takes it (head=...), and so does t2t import (--head). What is to "
-                "be left out or initialised all the same, name there: t2t import --drop TENSORS --fresh PARAMETERS."
-            )
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _check_patterns(patterns: Sequence[str], names: Sequence[str], *, what: str, means: str) -> None:
-    for pattern in patterns:
-        if not any(_matches(name, [pattern]) for name in names):
-            raise UsageError(f"{what} {pattern!r} matches no {means}; {_closest(pattern, names)}")

@@ -12,7 +12,7 @@ Everything that takes a model reads it: `t2t.load`, `--init`, generate, score, e
 import json
 from pathlib import Path
 
-from t2t import __version__
+from t2t import __version__, staging
 from t2t import config as config_lib
 from t2t.errors import UsageError
 from t2t.hf import files, load
@@ -20,6 +20,9 @@ from t2t.vocabulary import Vocabulary
 
 PARAMS = "params"
 """The folder of the parameters."""
+
+VOCABULARY = "vocabulary"
+"""The folder of the vocabulary."""
 
 
 def check_directory(directory: Path) -> None:
@@ -45,7 +48,7 @@ def check_directory(directory: Path) -> None:
 def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "float32") -> list[str]:
     """Writes what a Hugging Face directory holds; returns the names of the files.
 
-    At no time more than one parameter is in memory.
+    At no time more than one parameter is in memory. What an earlier import wrote there stays until all is written.
 
     Args:
         directory: made if missing.
@@ -53,18 +56,13 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         dtype: that the parameters are stored in: float32, bfloat16 or float16.
 
     Raises:
-        UsageError: the directory holds a run, a checkpoint or a Hugging Face model; the vocabulary is not understood.
+        UsageError: the directory holds a run, a checkpoint or a Hugging Face model; the vocabulary is not understood or
+            of another model; a parameter is too large for its type.
     """
     check_directory(directory)
     if dtype not in files.DTYPES:
         raise ValueError(f"dtype is {dtype!r}; possible are {', '.join(files.DTYPES)}")
-    vocabulary = None if opened.vocabulary is None else _vocabulary(opened.vocabulary)
-    (directory / PARAMS).mkdir(parents=True, exist_ok=True)
-    leaves = [
-        files.Tensor(path, shape, lambda path=path: opened.leaf(path, dtype=dtype))
-        for path, shape in opened.shapes.items()
-    ]
-    written = files.write(directory / PARAMS, leaves, dtype=dtype, max_shard_bytes=files.MAX_SHARD_BYTES)
+    vocabulary = None if opened.vocabulary is None else _vocabulary(opened)
     about = {
         "t2t": __version__,
         "model": config_lib.to_json(opened.config),
@@ -73,17 +71,31 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
         "source": str(opened.directory),
         "origin": opened.origin,
     }
-    if vocabulary is not None:
-        vocabulary.save(directory / "vocabulary")
-    (directory / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    leaves = [
+        files.Tensor(path, shape, lambda path=path: opened.leaf(path, dtype=dtype))
+        for path, shape in opened.shapes.items()
+    ]
+    stale = [*(f"{PARAMS}/{pattern}" for pattern in files.STALE), f"{VOCABULARY}/*"]
+    with staging.replacing(directory, stale=stale) as folder:
+        (folder / PARAMS).mkdir()
+        written = files.write(folder / PARAMS, leaves, dtype=dtype, max_shard_bytes=files.MAX_SHARD_BYTES)
+        if vocabulary is not None:
+            vocabulary.save(folder / VOCABULARY)
+        (folder / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return ["config.json", *(f"{PARAMS}/{name}" for name in written)]
 
 
-def _vocabulary(path: Path) -> Vocabulary:
+def _vocabulary(opened: load.HuggingFaceCheckpoint) -> Vocabulary:
+    mend = (
+        "Name files of the right one (t2t import --vocabulary PATH), or import the model without (--without-vocabulary)"
+    )
     try:
-        return Vocabulary.load(path)
+        vocabulary = Vocabulary.load(opened.vocabulary)
     except (ValueError, OSError) as error:
+        raise UsageError(f"the vocabulary is not understood: {error}. {mend}") from error
+    if vocabulary.size > opened.config.vocab_size:
         raise UsageError(
-            f"the vocabulary is not understood: {error}. Name files of the same one (t2t import --vocabulary PATH), or "
-            "import the model without it (--without-vocabulary)"
-        ) from error
+            f"{opened.vocabulary} has {vocabulary.size} ids, the model {opened.config.vocab_size} rows: it is the "
+            f"vocabulary of another model. {mend}"
+        )
+    return vocabulary

@@ -18,6 +18,9 @@ from t2t.models.encoder import EncoderConfig
 
 Pooling = Literal["mean", "first"]
 
+FILES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json")
+"""What `write` writes."""
+
 _MODES = {"mean": "pooling_mode_mean_tokens", "first": "pooling_mode_cls_token"}
 _MODULE = "sentence_transformers.models"
 

@@ -18,6 +18,12 @@ from t2t import vocabulary as vocabularies
 from t2t.hf import conversion
 from t2t.vocabulary import moses_bpe, published, sentencepiece_model
 
+FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "spiece.model",
+    "spm.model", *published.FAIRSEQ_FILES, "vocab.txt", "vocab.json", "merges.txt",
+)  # fmt: skip
+"""The files that a class of transformers may read a tokenizer from."""
+
 
 def write(
     directory: Path,

@@ -8,6 +8,7 @@ import time
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import t2t
 from t2t import cli
@@ -67,6 +68,67 @@ def test_what_is_left_out_and_what_is_fresh_is_named(tmp_path, capsys):
     (tmp_path / "theirs" / "config.json").write_text(json.dumps({**config, "strange": 1}))
     assert cli.main(["import", str(tmp_path / "theirs"), str(tmp_path / "other")]) == 1
     assert "unknown attributes strange=1" in capsys.readouterr().err
+
+
+def _files(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def _add_pieces(file, number):
+    definition = json.loads(file.read_text())
+    definition["model"]["vocab"] |= {f"added{i}": 384 + i for i in range(number)}
+    file.write_text(json.dumps(definition))
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"generation_config.json": "{"}, "is not JSON"),
+        ({"tokenizer.json": "{"}, "the vocabulary is not understood"),
+        ({"more ids": 16}, "has 400 ids, the model 384 rows: it is the vocabulary of another model"),
+        ({"tensor": 1e300}, "holds 1e+300, which float32 has no number for"),
+    ],
+)
+def test_a_failed_import_leaves_what_was_there(theirs, tmp_path, capsys, there, damage, message):
+    ours = tmp_path / "ours"
+    if there:
+        assert cli.main(["import", str(theirs), str(ours)]) == 0
+    before = _files(ours)
+    for name, content in damage.items():
+        if name == "tensor":
+            arrays = safetensors.numpy.load_file(theirs / files.SINGLE)
+            arrays["shared.weight"] = arrays["shared.weight"].astype(np.float64)
+            arrays["shared.weight"][2, 3] = content
+            safetensors.numpy.save_file(arrays, theirs / files.SINGLE)
+        elif name == "more ids":
+            _add_pieces(theirs / "tokenizer.json", content)
+        else:
+            (theirs / name).write_text(content)
+    assert cli.main(["import", str(theirs), str(ours), *["--overwrite"] * there]) == 2
+    assert message in capsys.readouterr().err
+    assert _files(ours) == before and ours.exists() == there
+
+
+def test_a_number_that_a_type_lacks_is_refused_and_infinite_ones_are_not(theirs, tmp_path, capsys, caplog):
+    arrays = safetensors.numpy.load_file(theirs / files.SINGLE)
+    arrays["shared.weight"][2, 3] = 1e38
+    arrays["decoder.final_layer_norm.weight"][0] = np.inf
+    safetensors.numpy.save_file(arrays, theirs / files.SINGLE)
+    command = ["import", str(theirs), str(tmp_path / "ours")]
+    assert cli.main([*command, "--dtype", "float16"]) == 2
+    assert "holds 1e+38, which float16 has no number for: take bfloat16 or float32" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    assert "decoder/final_norm/scale holds values that are not finite" in caplog.text
+
+
+def test_the_vocabulary_of_another_model_is_none(theirs, tmp_path, capsys, caplog):
+    vocabularies.ByteVocabulary(sentinels=200).save(tmp_path / "other")
+    assert cli.main(["import", str(theirs), str(tmp_path / "ours"), "--vocabulary", str(tmp_path / "other")]) == 2
+    assert "it is the vocabulary of another model. Name files of the right one" in capsys.readouterr().err
+    _add_pieces(theirs / "tokenizer.json", 1)
+    assert t2t.load(theirs).vocabulary is None
+    assert "has 385 ids, the model 384 rows" in caplog.text
 
 
 def test_a_name_that_is_no_directory_is_looked_for_on_the_hub(tmp_path, monkeypatch, capsys):

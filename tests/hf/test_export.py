@@ -282,3 +282,43 @@ def test_a_run_is_not_written_over(tmp_path):
     with pytest.raises(ValueError, match="something else than an export"):
         export.export(tmp_path, config=tiny.GPT2, params=tiny.params(tiny.GPT2))
     assert "experiment" in (tmp_path / "config.json").read_text()
+
+
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_an_export_leaves_nothing_of_the_last_one_that_would_be_read_with_it(tmp_path):
+    exported(tmp_path, tiny.GPT2, max_shard_bytes=1000)
+    assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
+    for name in ("notes.txt", "tokenizer.json", "modules.json"):
+        (tmp_path / name).write_text("{}")
+    exported(tmp_path, tiny.BERT)
+    assert set(contents(tmp_path)) == ALWAYS | {"notes.txt", "tokenizer.json"}
+
+
+def test_tokenizers_of_before_stay_with_a_warning_or_go(tmp_path, caplog):
+    (tmp_path / "vocab.txt").write_text("a\n")
+    exported(tmp_path, tiny.BERT)
+    assert f"{tmp_path} keeps vocab.txt: see that they are of this model's vocabulary" in caplog.text
+    exported(tmp_path, dataclasses.replace(tiny.T5, embed=dataclasses.replace(tiny.T5.embed, vocab_size=384)),
+             vocabulary=vocabularies.ByteVocabulary())  # fmt: skip
+    assert not (tmp_path / "vocab.txt").exists()
+
+
+@pytest.mark.parametrize("where", ["in a tensor", "in the tokenizer"])
+def test_an_export_that_fails_leaves_the_last_one_as_it_was(tmp_path, monkeypatch, where):
+    exported(tmp_path / "out", tiny.BERT)
+    before = contents(tmp_path / "out")
+    params = tiny.params(tiny.T5)
+    if where == "in a tensor":
+        params["decoder"]["final_norm"]["scale"] = np.full_like(params["decoder"]["final_norm"]["scale"], 1e38)
+    else:
+        monkeypatch.setattr(export, "_write_tokenizer", lambda *_, **__: 1 / 0)
+        monkeypatch.setattr(export, "_check", lambda *_: None)
+    for directory in (tmp_path / "out", tmp_path / "new"):
+        with pytest.raises((ValueError, ZeroDivisionError)):
+            export.export(
+                directory, config=tiny.T5, params=params, vocabulary=vocabularies.ByteVocabulary(), dtype="float16"
+            )
+    assert contents(tmp_path / "out") == before and not (tmp_path / "new").exists()
