@@ -72,7 +72,10 @@ def run(arguments: Sequence[str]) -> int:
         opened = dataclasses.replace(opened, vocabulary=None)
     elif options.vocabulary is not None:
         vocabulary = pathlib.Path(options.vocabulary)
-        size, rows = Vocabulary.load(vocabulary).size, opened.config.vocab_size
+        try:
+            size, rows = Vocabulary.load(vocabulary).size, opened.config.vocab_size
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--vocabulary: {error}") from error
         if size > rows:
             raise UsageError(
                 f"{vocabulary} has {size} ids, the model {rows} rows: it is the vocabulary of another model"

@@ -101,7 +101,7 @@ def _read_result(file: pathlib.Path) -> dict[str, Any]:
 def _read_json(file: pathlib.Path, *, advice: str) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
         raise UsageError(f"{file} is not JSON ({error}); {advice}") from error
 
 
