@@ -161,7 +161,8 @@ def load_vocabulary(source: Source) -> Vocabulary:
         return Vocabulary.load(source.vocabulary)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"the vocabulary of {source.path} is not understood: {error}. Give files of the same one with --vocabulary"
+            f"the vocabulary of {source.path} is not understood: {error}. Restore it, or give files of the "
+            "same one with --vocabulary"
         ) from error
 
 
