@@ -61,7 +61,7 @@ class Model:
     def __post_init__(self):
         """Refuses a dtype that no activations are computed in."""
         try:
-            known = jnp.dtype(self.dtype).name in _DTYPES
+            known = self.dtype is not None and jnp.dtype(self.dtype).name in _DTYPES
         except TypeError:
             known = False
         if not known:

@@ -60,7 +60,7 @@ def check_name(path: str) -> None:
     try:
         os.stat(path)
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG and not any(sign in path for sign in "*?["):
+        if error.errno == errno.ENAMETOOLONG:
             raise UsageError(f"there can be no file or directory {path[:60]}…: its name is too long") from error
 
 

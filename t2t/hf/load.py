@@ -173,7 +173,7 @@ def open_directory(
             raise UsageError(f"{directory}: {error}") from error
         config = family.head_from_hf(config, values)
         config, order = labels.completed(own, config), labels.order(own, config)
-    shapes = _shapes(directory, config)
+    shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
     accounts = _Accounts(family.table, reader, names, bindings)
     accounts.settle(drop=drop, fresh=fresh, other_head=head is not None, where=str(directory))
@@ -217,13 +217,6 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
     return content
-
-
-def _shapes(directory: Path, config: Any) -> Mapping[str, table.Shape]:
-    try:
-        return base.Network(config).shapes_by_path()
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise UsageError(f"{directory / 'config.json'} describes no model that can be: {error}") from error
 
 
 def _family(directory: Path, config_json: Mapping[str, Any], *, ignored: Sequence[str]) -> config_map.Family:
