@@ -35,6 +35,8 @@ from t2t.vocabulary.frame import Frame
 
 __all__ = ["Model", "count_parameters", "init", "preset", "presets", "start_id"]
 
+_DTYPES = ("float32", "bfloat16", "float16", "float64")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
@@ -55,6 +57,15 @@ class Model:
     dtype: Any = jnp.float32
     start_id: int | None = None
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        """Refuses a dtype that no activations are computed in."""
+        try:
+            known = self.dtype is not None and jnp.dtype(self.dtype).name in _DTYPES
+        except TypeError:
+            known = False
+        if not known:
+            raise UsageError(f"dtype is {self.dtype!r}; possible are {', '.join(_DTYPES)}")
 
     @functools.cached_property
     def network(self) -> Network:

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import errno
 import json
 import logging
+import os
 import pathlib
 import sys
 import tempfile
@@ -22,10 +24,44 @@ Options = TypeVar("Options")
 FLAGS = (tyro.conf.AvoidSubcommands,)
 """A union of classes is the class its config chose: the command line sets its fields and cannot switch it."""
 
+NAMES = frozenset({
+    "compare", "config", "eval_files", "files", "html", "init", "input", "kept", "model", "output", "runs", "source",
+    "vocabulary", "workdir",
+})  # fmt: skip
+"""Options, and settings of an experiment, that name files or directories."""
+
 
 def parse(options: type[Options], arguments: Sequence[str], *, command: str) -> Options:
-    """The options of a command; ends the process with code 0 after `--help` and 2 where something is wrong."""
-    return tyro.cli(options, args=list(arguments), prog=f"t2t {command}", config=(*FLAGS, tyro.conf.FlagCreatePairsOff))
+    """The options of a command; ends the process with code 0 after `--help` and 2 where something is wrong.
+
+    Raises:
+        UsageError: an option names a file or directory that cannot be there, for its name is too long.
+    """
+    config = (*FLAGS, tyro.conf.FlagCreatePairsOff)
+    parsed = tyro.cli(options, args=list(arguments), prog=f"t2t {command}", config=config)
+    _check_names(parsed)
+    return parsed
+
+
+def _check_names(options: Any) -> None:
+    for name in NAMES & {field.name for field in dataclasses.fields(options)}:
+        given = getattr(options, name)
+        for path in given if isinstance(given, tuple) else (given,):
+            if isinstance(path, str):
+                check_name(path)
+
+
+def check_name(path: str) -> None:
+    """Refuses a path that no file can have: the system would refuse it wherever it is looked for.
+
+    Raises:
+        UsageError: it, or a name in it, is too long.
+    """
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"there can be no file or directory {path[:60]}…: its name is too long") from error
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,6 +94,7 @@ def find_experiment(argument: str) -> Source:
     Raises:
         UsageError: Where there is neither, or the config cannot be built.
     """
+    check_name(argument)
     path = pathlib.Path(argument)
     # A folder may have the name of a config: one of texts beside configs/books.py is no run.
     if (path / "config.json").exists() or (path.is_dir() and not finding.has_config(argument)):
@@ -72,7 +109,7 @@ def _read_run(path: pathlib.Path) -> Source:
         raise UsageError(f"{path} is no run directory: it has no config.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, PermissionError) as error:
         raise UsageError(f"{file} is not JSON ({error}); restore it") from error
     if not isinstance(content, dict):
         raise UsageError(f"{file} holds {type(content).__name__} instead of an object {{...}}; restore it")
@@ -84,7 +121,7 @@ def _read_run(path: pathlib.Path) -> Source:
         if not isinstance(experiment, Experiment):
             raise ValueError(f"its experiment is {experiment!r}")
         config_lib.check_types(experiment)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ImportError, RecursionError) as error:
         raise UsageError(f"{file} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
     return Source(experiment=experiment, description=f"The run in {path}.", run=path)
 
@@ -117,6 +154,8 @@ def parse_settings(
         config_lib.check_types(settings.experiment)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
+    for part in (settings.options, settings.experiment, settings.experiment.data):
+        _check_names(part)
     return settings.options, settings.experiment
 
 

@@ -61,6 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError(str(error)) from error
     with lines_lib.writer(options.output, source=options.input) as write:
         model = t2t.load(options.model)
+        lines_lib.check_model(model, name=options.model)
         batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
         for number, batch in enumerate(batches):
             seed = _seed_of(number, seed=options.seed)

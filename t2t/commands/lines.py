@@ -45,6 +45,31 @@ def _name(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
+def check_model(model: Any, *, name: str) -> None:
+    """Refuses a model that neither writes text nor scores it.
+
+    Args:
+        model: a `t2t.Model`.
+        name: as the command was given it.
+
+    Raises:
+        UsageError: it is an encoder, its head scores labels, or it has no vocabulary.
+    """
+    from t2t.models.encoder import EncoderConfig
+    from t2t.nn.classification import ClassificationHead
+
+    if isinstance(model.config, EncoderConfig):
+        raise UsageError(f"{name} is an encoder, which writes no text from left to right: give a model with a decoder")
+    if isinstance(model.config.head, ClassificationHead):
+        raise UsageError(f"the head of {name} scores labels, not words: give a model with a language model head")
+    if model.vocabulary is None:
+        reason = model.about.get("no_vocabulary")
+        raise UsageError(
+            f"{name} has no vocabulary to read text with{f' ({reason})' if reason else ''}: give a directory that "
+            "holds one (t2t import --vocabulary PATH adds it)"
+        )
+
+
 @contextlib.contextmanager
 def name_lines(path: str, *, first: int) -> Iterator[None]:
     """Says in which line a text stands that a model cannot use.
@@ -67,7 +92,7 @@ def name_lines(path: str, *, first: int) -> Iterator[None]:
 def _column(line: str, *, field: str, place: str) -> str:
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{place} is no JSON: {error}") from error
     if not isinstance(row, dict) or field not in row:
         columns = ", ".join(row) if isinstance(row, dict) else "no columns"

@@ -82,9 +82,12 @@ def _own_files(run: pathlib.Path) -> Mapping[str, str]:
     """The task that reads files of the user, by the splits that they hold."""
     file = run / "config.json"
     content = _read_json(file, advice="restore it") if file.is_file() else None
-    data = content["experiment"]["data"] if isinstance(content, dict) and "experiment" in content else {}
-    files = {"train": data.get("files"), "validation": data.get("eval_files")}
-    return {split: data["train"] for split, given in files.items() if given}
+    try:
+        data = content["experiment"]["data"] if isinstance(content, dict) and "experiment" in content else {}
+        files = {"train": data.get("files"), "validation": data.get("eval_files")}
+        return {split: data["train"] for split, given in files.items() if given}
+    except (LookupError, TypeError, AttributeError) as error:
+        raise UsageError(f"{file} is no config of a run; restore it") from error
 
 
 def _on_own_files(task: str, split: str, own: Mapping[str, str]) -> str:
@@ -93,7 +96,8 @@ def _on_own_files(task: str, split: str, own: Mapping[str, str]) -> str:
 
 def _read_result(file: pathlib.Path) -> dict[str, Any]:
     content = _read_json(file, advice="delete it and evaluate again with t2t eval")
-    if not isinstance(content, dict) or not {"task", "split", "step", "metrics", "baseline"} <= set(content):
+    written = isinstance(content, dict) and {"task", "split", "step", "metrics", "baseline"} <= set(content)
+    if not (written and isinstance(content["metrics"], dict) and isinstance(content["baseline"], dict | None)):
         raise UsageError(f"{file} is not what t2t eval writes; delete it and evaluate again")
     return content
 
@@ -101,14 +105,17 @@ def _read_result(file: pathlib.Path) -> dict[str, Any]:
 def _read_json(file: pathlib.Path, *, advice: str) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
         raise UsageError(f"{file} is not JSON ({error}); {advice}") from error
 
 
 def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
     from t2t.train import writer
 
-    log = [line for line in writer.read(run / "metrics.jsonl") if line["split"] == "train"]
+    try:
+        log = [line for line in writer.read(run / "metrics.jsonl") if line["split"] == "train"]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     if not log:
         return (str(run), "0", "", "", "")
     first, last = log[0], log[-1]

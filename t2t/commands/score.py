@@ -43,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
 
     with lines_lib.writer(options.output, source=options.input) as write:
         model = t2t.load(options.model)
+        lines_lib.check_model(model, name=options.model)
         single = next((number for number, pair in enumerate(pairs, start=1) if isinstance(pair, str)), None)
         if single is not None and isinstance(model.config, EncoderDecoderConfig):
             raise UsageError(

@@ -72,6 +72,8 @@ def run(arguments: Sequence[str]) -> int:
     options = arguments_lib.parse(Tokenize, arguments, command="tokenize")
     if options.texts and options.input != "-":
         raise UsageError("give either texts or --input FILE")
+    if options.show < 0:
+        raise UsageError(f"--show is {options.show}; it must not be negative")
     names = [options.vocabulary, *([options.compare] if options.compare else [])]
     vocabularies = [find(name) for name in names]
     texts = list(options.texts) or lines_lib.read_texts(options.input, field=options.field)
@@ -92,7 +94,7 @@ def find(name: str) -> Any:
     """The vocabulary of a file, a directory, a repository of the Hub, or bytes.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or it is not understood.
     """
     from t2t import vocabulary
     from t2t.vocabulary import files
@@ -109,7 +111,10 @@ def find(name: str) -> Any:
     inside = path / "vocabulary"
     if path.is_dir() and not files.holds(path) and not inside.is_dir():
         raise UsageError(f"{name} holds no vocabulary, nor a folder vocabulary; looked for {', '.join(files.FILES)}")
-    return vocabulary.Vocabulary.load(inside if path.is_dir() and not files.holds(path) else path)
+    try:
+        return vocabulary.Vocabulary.load(inside if path.is_dir() and not files.holds(path) else path)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _cells(text: str) -> int:

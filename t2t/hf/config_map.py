@@ -6,6 +6,7 @@ whose value asks for something the family does not do. What is left out is left 
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -75,6 +76,10 @@ _NAMES = {
 }
 
 
+LARGEST, MOST_LAYERS = 10**9, 10_000
+"""Bounds of the integers that a model may have, and of those that count layers: published ones are far below."""
+
+
 class InexpressibleError(ValueError):
     """A config that a Hugging Face class cannot express, and why."""
 
@@ -100,9 +105,14 @@ class Attributes:
         for name, default in self.read.items():
             kinds = self.kinds(name)
             null = default is None or name in NULLABLE
-            if name in config_json and not _fits(config_json[name], kinds, null=null):
+            if name not in config_json:
+                continue
+            value = config_json[name]
+            if not _fits(value, kinds, null=null):
                 expected = " or ".join([*(_NAMES[kind] for kind in kinds), *(["null"] if null else [])])
-                found.append(f"{name} is {json.dumps(config_json[name])}; it must be {expected}")
+                found.append(f"{name} is {json.dumps(value)}; it must be {expected}")
+            elif unusable := _unusable(name, value):
+                found.append(unusable)
         return found
 
     def kinds(self, name: str) -> tuple[type, ...]:
@@ -147,6 +157,21 @@ class Attributes:
                 )
             )
         return {name: config_json.get(name, default) for name, default in self.read.items()}
+
+
+def _unusable(name: str, value: Any) -> str | None:
+    """Why a value of the right type cannot be an attribute: a number in it is not finite, or larger than memory."""
+    most = MOST_LAYERS if "layer" in name else LARGEST
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, list | dict):
+            left += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, float) and not math.isfinite(part):
+            return f"{name} is {json.dumps(value)}; it must be finite"
+        elif isinstance(part, int) and abs(part) > most:
+            return f"{name} is {json.dumps(value)}; it must be at most {most}"
+    return None
 
 
 def _fits(value: Any, kinds: tuple[type, ...], *, null: bool) -> bool:

@@ -4,9 +4,10 @@ Reference: transformers 5.24 and 4.57, `GenerationConfig`, which reads the file,
 of config.json of the same names.
 """
 
+import dataclasses
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,81 @@ _UNSAID = frozenset({
 """What such files hold that is no setting of a model, stands elsewhere, or that transformers 5 does no longer."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Rule:
+    """What a setting that is not null may be: in words, and as a function of its value."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_whole(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**31
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e30  # neither infinite nor NaN
+
+
+def _are_tokens(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_whole, value))
+
+
+def _is_decay(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and _is_whole(value[0]) and _is_number(value[1])
+
+
+def _within(low: float, high: float) -> _Rule:
+    return _Rule(f"a number from {low:g} to {high:g}", lambda value: _is_number(value) and low <= value <= high)
+
+
+_TRUTH = _Rule("true or false", lambda value: isinstance(value, bool))
+_COUNT = _Rule("an integer, 0 or more", _is_whole)
+_SOME = _Rule("an integer, 1 or more", lambda value: _is_whole(value, 1))
+_NUMBER = _Rule("a number", _is_number)
+_POSITIVE = _Rule("a positive number", lambda value: _is_number(value) and value > 0)
+_TOKEN = _Rule("a token's id, an integer", _is_whole)
+_TOKENS = _Rule("a list of tokens' ids, integers", _are_tokens)
+
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys((
+        "max_length", "min_length", "min_new_tokens", "top_k", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+    ), _COUNT),
+    **dict.fromkeys(("max_new_tokens", "num_beams", "num_return_sequences"), _SOME),
+    **dict.fromkeys(("do_sample", "remove_invalid_values", "renormalize_logits"), _TRUTH),
+    **dict.fromkeys(("top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"), _within(0, 1)),
+    **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty"), _POSITIVE),
+    **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), _TOKENS),
+    "temperature": _Rule("a number, 0 or more", lambda value: _is_number(value) and value >= 0),
+    "length_penalty": _NUMBER,
+    "early_stopping": _Rule('true, false or "never"', lambda value: isinstance(value, bool) or value == "never"),
+    "bad_words_ids": _Rule(
+        "a list of lists of tokens' ids",
+        lambda value: isinstance(value, list | tuple) and all(map(_are_tokens, value)),
+    ),
+    "exponential_decay_length_penalty": _Rule("a list of an integer and a number", _is_decay),
+    "forced_bos_token_id": _TOKEN,
+    "forced_eos_token_id": _Rule(
+        "a token's id or a list of them", lambda value: _is_whole(value) or _are_tokens(value)
+    ),
+}  # fmt: skip
+"""What each setting may be besides null, which is the usual value."""
+
+
+def misfits(settings: Mapping[str, Any]) -> list[str]:
+    """What settings hold that they cannot: each one with its value and what is possible.
+
+    Example:
+        >>> misfits({"num_beams": 0, "do_sample": None, "top_k": 5})
+        ['num_beams is 0; it must be an integer, 1 or more']
+    """
+    return [
+        f"{name} is {json.dumps(settings[name], default=repr)}; it must be {rule.words}"
+        for name, rule in _RULES.items()
+        if settings.get(name) is not None and not rule.holds(settings[name])
+    ]
+
+
 def generates(architecture: str) -> bool:
     """Whether a class of transformers generates text.
 
@@ -73,7 +149,7 @@ def read(directory: Path, config_json: Mapping[str, Any]) -> dict[str, Any]:
         config_json: its parsed config.json.
 
     Raises:
-        UsageError: generation_config.json is no JSON object.
+        UsageError: generation_config.json is no JSON object; a setting holds what it cannot.
     """
     file = directory / FILE
     said = _read_object(file) if file.exists() else dict(config_json)
@@ -83,13 +159,18 @@ def read(directory: Path, config_json: Mapping[str, Any]) -> dict[str, Any]:
         said = {"forced_eos_token_id": None, **said}
     elif config_json.get("force_bos_token_to_be_generated"):  # of transformers 2 and 3
         said.setdefault("forced_bos_token_id", config_json.get("bos_token_id", 0))
+    wrong, first, rows = misfits(said), said.get("forced_bos_token_id"), config_json.get("vocab_size")
+    if _is_whole(first) and _is_whole(rows) and first >= rows:
+        wrong.append(f"forced_bos_token_id is {first}; it must be less than vocab_size, {rows}")
+    if wrong:
+        raise UsageError(f"{file if file.exists() else directory / 'config.json'}: {'; '.join(wrong)}")
     found = {name: said[name] for name in SETTINGS & said.keys() if said[name] != _USUAL[name]}
     found = {name: value for name, value in found.items() if value is not None}
     if not found.get("do_sample"):
         found = {name: value for name, value in found.items() if name not in _SAMPLING}
     beams = found.get("num_beams", 1)
     if found.get("num_return_sequences", 1) > beams and (beams > 1 or not found.get("do_sample")):
-        del found["num_return_sequences"]
+        found.pop("num_return_sequences", None)
     if beams == 1:
         found = {name: value for name, value in found.items() if name not in _OF_BEAMS}
     forced = {name: said[name] for name in ("forced_bos_token_id", "forced_eos_token_id") if name in said}
@@ -112,12 +193,15 @@ def content(
         version: of transformers.
 
     Raises:
+        UsageError: a setting holds what it cannot.
         ValueError: the class generates no text; settings that are unknown, do not go together, or have no effect.
     """
     if not generates(architecture):
         raise ValueError(f"{architecture} does not generate text, so it has no settings {sorted(settings)}")
     if unknown := sorted(set(settings) - SETTINGS):
         raise ValueError(f"generation has {', '.join(unknown)}; possible are {', '.join(sorted(SETTINGS))}")
+    if wrong := misfits(settings):
+        raise UsageError(f"generation cannot be as asked: {'; '.join(wrong)}")
     _check({name: value for name, value in settings.items() if value is not None})
     special = {name: config_json.get(name) for name in _SPECIAL}
     said = {name: value for name, value in {**special, **settings}.items() if value is not None}
@@ -133,23 +217,18 @@ def _check(settings: Mapping[str, Any]) -> None:
         )
     if not samples and (idle := sorted(_SAMPLING & set(settings))):
         raise ValueError(f"generation has {', '.join(idle)} without do_sample=True, which has no effect")
-    stopping = settings.get("early_stopping", False)
-    if not isinstance(stopping, bool) and stopping != "never":
-        raise ValueError(f"generation has early_stopping={stopping!r}; possible are False, True and 'never'")
     number = settings.get("num_return_sequences", 1)
     if number > beams and (beams > 1 or not samples):
         raise ValueError(
             f"generation has num_return_sequences={number} with num_beams={beams}: there are as many texts as beams, "
             "and more where do_sample=True draws them with one beam"
         )
-    if settings.get("max_new_tokens", 1) < 1:
-        raise ValueError(f"generation has max_new_tokens={settings['max_new_tokens']}; it must be at least 1")
 
 
 def _read_object(file: Path) -> dict[str, Any]:
     try:
         said = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
         raise UsageError(f"{file} is not JSON: {error}; copy or download it again") from error
     if not isinstance(said, dict):
         raise UsageError(f"{file} holds {type(said).__name__} instead of an object {{...}}")

@@ -40,7 +40,11 @@ def find(path: str | os.PathLike[str], *, patterns: Sequence[str] | None = None)
         HubError: the Hub cannot be reached, and the repository is not in the cache.
     """
     directory, name = Path(path), str(path)
-    if directory.exists() or not NAME.fullmatch(name) or name.startswith("runs/"):
+    try:
+        is_there = directory.exists()
+    except OSError as error:  # a name too long for any file, or in a folder that may not be read
+        raise UsageError(f"there is no directory {name[:100]}: {error.strerror}") from error
+    if is_there or not NAME.fullmatch(name) or name.startswith("runs/"):
         return directory
     try:
         import huggingface_hub

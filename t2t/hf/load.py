@@ -164,11 +164,14 @@ def open_directory(
 
     Raises:
         UsageError: no config.json, or one that cannot be understood, or of a class of transformers that has a head
-          which t2t has not; patterns and attributes that name nothing there.
+          which t2t has not; a head that the family has not; patterns and attributes that name nothing there.
         FileNotFoundError: no tensors.
         ValueError: attributes that change numbers and that t2t does not do; tensors without a place, parameters without
           a tensor, shapes that differ: each one is listed. Labels asked for that the files do not score.
     """
+    for name, given in {"drop": drop, "fresh": fresh, "ignore_attributes": ignore_attributes}.items():
+        if isinstance(given, str):
+            raise UsageError(f"{name} is the string {given!r}; give a list of such strings")
     directory = Path(directory)
     config_json = read_config(directory)
     family = _family(directory, config_json, ignored=ignore_attributes)
@@ -188,7 +191,11 @@ def open_directory(
     order = None
     if head is not None:
         own = config
-        config = family.head_from_hf(family.with_head(own, None if isinstance(head, heads.Bare) else head), values)
+        try:
+            config = family.with_head(own, None if isinstance(head, heads.Bare) else head)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(f"{directory}: {error}") from error
+        config = family.head_from_hf(config, values)
         config, order = labels.completed(own, config), labels.order(own, config)
     shapes = base.Network(config).shapes_by_path()
     bindings = family.table.bind(shapes, base=has_base, task=getattr(config.head, "task", None))
@@ -230,7 +237,7 @@ def read_config(directory: Path) -> dict[str, Any]:
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
         raise UsageError(f"{path} is not JSON: {error}; copy or download it again") from error
     if not isinstance(content, dict):
         raise UsageError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
@@ -298,9 +305,12 @@ def start_id(directory: Path, config: Any) -> int | None:
     published = families.by_model_type(config_json["model_type"]).published_ids
     usual = 0 if published is None else published.get("decoder_start_token_id")
     token = {"decoder_start_token_id": usual, **config_json, **said}["decoder_start_token_id"]
-    if token is not None and (not isinstance(token, int) or isinstance(token, bool)):
+    if token is not None and not (type(token) is int and 0 <= token < config.vocab_size):
         name = generation.name if "decoder_start_token_id" in said else "config.json"
-        raise UsageError(f"{directory / name}: decoder_start_token_id is {json.dumps(token)}; it must be an integer")
+        raise UsageError(
+            f"{directory / name}: decoder_start_token_id is {json.dumps(token)}; it must be an integer, the id of a "
+            f"token from 0 to {config.vocab_size - 1}"
+        )
     return token
 
 

@@ -1,6 +1,7 @@
 """Normalisation layers: configs `RMSNorm` and `LayerNorm` with their modules."""
 
 import dataclasses
+import math
 from typing import Any
 
 import flax.linen as nn
@@ -14,7 +15,8 @@ from t2t.nn import checks
 
 
 def _check_eps(config: Any) -> None:
-    checks.check(config.eps > 0, config, "eps", allowed="positive", repair="Published values are 1e-12 to 1e-5.")
+    is_usable = 0 < config.eps < math.inf
+    checks.check(is_usable, config, "eps", allowed="positive and finite", repair="Published values are 1e-12 to 1e-5.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,17 @@ from t2t.train import build, checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
 from t2t.vocabulary import Vocabulary
+from t2t.vocabulary import files as vocabulary_files
 
 log = logging.getLogger(__name__)
+
+_IMPOSSIBLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, ImportError, RecursionError)
+"""What is raised where a config is made, or its shapes are, of values that it cannot have."""
+
+_STORED = ("BF16", "F16", "F32", "F64")
+"""The types that parameters are read from, as safetensors names them."""
+
+_MEND = "restore it, or make the directory anew with t2t import"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +87,7 @@ def _open(path: Path, ignore_attributes: Sequence[str]) -> Source:
         return _open_checkpoint(path)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, PermissionError) as error:
         raise UsageError(f"{file} is not JSON ({error}); restore it") from error
     if not isinstance(content, dict):
         raise UsageError(f"{file} holds {type(content).__name__} instead of an object {{...}}; restore it")
@@ -152,7 +161,8 @@ def load_vocabulary(source: Source) -> Vocabulary:
         return Vocabulary.load(source.vocabulary)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"the vocabulary of {source.path} is not understood: {error}. Give files of the same one with --vocabulary"
+            f"the vocabulary of {source.path} is not understood: {error}. Restore it, or give files of the "
+            "same one with --vocabulary"
         ) from error
 
 
@@ -188,7 +198,10 @@ def _open_checkpoint(path: Path) -> Source:
     step = int(path.name)
     store.verify(step)  # before anything of it is read: a damaged file must not fail as something else
     content = store.config(step)
-    experiment = config_lib.from_json(content["experiment"])
+    try:
+        experiment = config_lib.from_json(content["experiment"])
+    except _IMPOSSIBLE as error:
+        raise UsageError(f"{path} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
     shapes = trees.by_path(store.shapes(step)["params"]["model"])
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
@@ -217,33 +230,113 @@ def _open_run(path: Path) -> Source:
 
 
 def _open_model(path: Path, content: dict[str, Any]) -> Source:
-    files = sorted((path / "params").glob("*.safetensors"))
-    if not files:
-        raise UsageError(f"{path} has a t2t config.json but no params/*.safetensors: it is no model directory")
-    places: dict[str, Path] = {}
-    shapes: dict[str, Any] = {}
-    for file in files:
-        with safetensors.safe_open(str(file), framework="numpy") as opened:
-            for name in opened.keys():
-                places[name] = file
-                shapes[name] = jax.ShapeDtypeStruct(tuple(opened.get_slice(name).get_shape()), np.float32)
+    file, vocabulary = path / "config.json", path / "vocabulary"
+    config, wanted = _read_model(file, content)
+    stored = _find_stored(path)
+    _check_stored(path, stored, wanted)
+    _check_about(file, content, rows=config.vocab_size)
+    if vocabulary.exists() and not vocabulary_files.holds(vocabulary):
+        raise UsageError(f"{vocabulary} holds no vocabulary; {_MEND}")
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
         for name, leaf in asked.items():
-            with safetensors.safe_open(str(places[name]), framework="numpy") as opened:
+            with safetensors.safe_open(str(stored[name].file), framework="numpy") as opened:
                 yield name, _place(opened.get_tensor(name), leaf)
 
     return Source(
         path=path,
         kind="model",
-        config=config_lib.from_json(content["model"]),
-        vocabulary=path / "vocabulary" if (path / "vocabulary").is_dir() else None,
+        config=config,
+        vocabulary=vocabulary if vocabulary.is_dir() else None,
         start_id=content.get("start_id"),
-        shapes=shapes,
+        shapes={name: jax.ShapeDtypeStruct(shape, np.float32) for name, shape in wanted.items()},
         about=content,
         origin=content.get("origin", {}),
         leaves=leaves,
     )
+
+
+def _read_model(file: Path, content: dict[str, Any]) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """The model of a model directory's config.json, and the shape of each of its parameters by path."""
+    from t2t.models.base import Config, Network
+
+    try:
+        config = config_lib.from_json(content.get("model"))
+        if not isinstance(config, Config):
+            raise ValueError(f"model is {_shown(content.get('model'))}; it must be the config of a model")
+        config_lib.check_types(config)
+        return config, Network(config).shapes_by_path()
+    except _IMPOSSIBLE as error:
+        raise UsageError(f"{file} (written by t2t {content['t2t']}) describes no model: {error}; {_MEND}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stored:
+    """An array of a model directory, as the header of its file describes it."""
+
+    file: Path
+    shape: tuple[int, ...]
+    code: str
+
+
+def _find_stored(path: Path) -> dict[str, _Stored]:
+    """The arrays of a model directory by path."""
+    files = sorted((path / "params").glob("*.safetensors"))
+    if not files:
+        raise UsageError(f"{path} has a t2t config.json but no params/*.safetensors: it is no model directory")
+    stored: dict[str, _Stored] = {}
+    for file in files:
+        try:
+            with safetensors.safe_open(str(file), framework="numpy") as opened:
+                for name in opened.keys():
+                    if name in stored:
+                        raise ValueError(f"it holds {name}, and so does {stored[name].file.name}")
+                    array = opened.get_slice(name)
+                    stored[name] = _Stored(file, tuple(array.get_shape()), array.get_dtype())
+        except (safetensors.SafetensorError, OSError, ValueError) as error:
+            raise UsageError(f"{file} cannot be read as safetensors: {error}; {_MEND}") from error
+    return stored
+
+
+def _check_stored(path: Path, stored: dict[str, _Stored], wanted: dict[str, tuple[int, ...]]) -> None:
+    """Compares what the files hold with the parameters of the model; says everything that differs."""
+    problems = [f"{name} is lacking" for name in wanted if name not in stored]
+    problems += [
+        f"{stored[name].file.name} holds {name}, which is no parameter of it" for name in stored if name not in wanted
+    ]
+    for name in (name for name in wanted if name in stored):
+        array, shape = stored[name], wanted[name]
+        if array.shape != shape:
+            problems.append(f"{array.file.name} holds {name} of shape {array.shape}, config.json means {shape}")
+        elif array.code not in _STORED:
+            problems.append(f"{array.file.name} holds {name} as {array.code}; possible are {', '.join(_STORED)}")
+    if problems:
+        raise UsageError(
+            f"{path / 'params'} does not hold the parameters that {path / 'config.json'} describes: "
+            f"{'; '.join(problems)}. Restore both as they were written, or make the directory anew with t2t import"
+        )
+
+
+def _check_about(file: Path, content: dict[str, Any], *, rows: int) -> None:
+    """Refuses what a model directory's config.json cannot say besides the model, whose embedding has so many rows."""
+    origin, ends = content.get("origin", {}), content.get("ends_prompts", False)
+    inner = [origin.get(name, {}) for name in ("kept", "generation")] if isinstance(origin, dict) else [None]
+    if not all(isinstance(part, dict) for part in inner):
+        raise UsageError(f"{file}: origin is {_shown(origin)}; it must be an object of the objects kept and generation")
+    if not isinstance(ends, bool):
+        raise UsageError(f"{file}: ends_prompts is {_shown(ends)}; it must be true or false")
+    first = inner[1].get("forced_bos_token_id")
+    for name, token in (("start_id", content.get("start_id")), ("forced_bos_token_id of origin.generation", first)):
+        if token is not None and not (type(token) is int and 0 <= token < rows):
+            raise UsageError(
+                f"{file}: {name} is {_shown(token)}; it must be a token, from 0 to {rows - 1}, or null; {_MEND}"
+            )
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _open_hugging_face(path: Path, ignore_attributes: Sequence[str]) -> Source:

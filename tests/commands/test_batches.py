@@ -9,6 +9,10 @@ import pytest
 import t2t
 from t2t import cli
 from t2t.decode import refusal
+from t2t.vocabulary import ByteVocabulary
+
+WRITES = {"config": types.SimpleNamespace(head=None), "vocabulary": ByteVocabulary()}
+"""What commands look at before they have a model write."""
 
 
 @pytest.fixture
@@ -26,9 +30,8 @@ def calls(tmp_path, monkeypatch):
         made.append({"texts": len(texts), **options})
         return np.zeros(len(texts))
 
-    monkeypatch.setattr(
-        t2t, "load", lambda path: types.SimpleNamespace(generate=generate, score=score, config=None), raising=False
-    )
+    model = types.SimpleNamespace(generate=generate, score=score, **WRITES)
+    monkeypatch.setattr(t2t, "load", lambda path: model, raising=False)
     return made
 
 
@@ -44,7 +47,7 @@ def test_a_text_that_cannot_be_used_is_named_by_its_line(calls, capsys, monkeypa
             raise refusal.TextError(texts.index("two"), "has 9 tokens: shorten it")
         return ["" for _ in texts] if command == "generate" else np.zeros(len(texts))
 
-    model = types.SimpleNamespace(**{command: refuse}, config=None)
+    model = types.SimpleNamespace(**{command: refuse}, **WRITES)
     monkeypatch.setattr(t2t, "load", lambda path: model, raising=False)
     with open("in.txt", "w", encoding="utf-8") as file:
         file.write("one\none\none\ntwo\n")

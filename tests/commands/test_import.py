@@ -131,6 +131,22 @@ def test_the_vocabulary_of_another_model_is_none(theirs, tmp_path, capsys, caplo
     assert "has 385 ids, the model 384 rows" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--head", "masked"], "T5 has no head MaskedLM"),
+        (["--head", "enhanced"], "T5 has no head EnhancedMaskedLM"),
+        (["--vocabulary", "nowhere"], "vocabulary nowhere does not exist"),
+        (["--vocabulary", "theirs/config.json"], "theirs/config.json cannot be read as a vocabulary"),
+    ],
+)
+def test_what_cannot_be_asked_for_writes_nothing(theirs, tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["import", "theirs", "ours", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "ours").exists()
+
+
 def test_a_name_that_is_no_directory_is_looked_for_on_the_hub(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from t2t import api, heads
 from t2t.commands import lines
 from t2t.errors import UsageError
+from t2t.families import bert, gpt2
+from t2t.vocabulary import ByteVocabulary
+from tests.hf import tiny
 
 
 def test_one_text_a_line(tmp_path):
@@ -106,3 +110,25 @@ def test_what_a_file_held_stays_until_there_is_something_to_write(tmp_path):
         pass
     with pytest.raises(UsageError, match="cannot be written"), lines.writer(str(tmp_path)):
         pass
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "9" * 5000])
+def test_a_line_that_json_has_no_room_for_is_named(tmp_path, line):
+    path = tmp_path / "in.jsonl"
+    path.write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"in.jsonl:1 is no JSON"):
+        lines.read_texts(str(path))
+
+
+def test_models_that_write_nothing_are_refused():
+    labels = bert.with_head(tiny.BERT, heads.SequenceClassification())
+    scored = gpt2.with_head(tiny.GPT2, heads.SequenceClassification())
+    for config, message in (
+        (labels, "m is an encoder"),
+        (scored, "the head of m scores labels"),
+        (tiny.GPT2, r"m has no vocabulary to read text with \(no file\)"),
+    ):
+        model = api.Model(config=config, params={}, about={"no_vocabulary": "no file"})
+        with pytest.raises(UsageError, match=message):
+            lines.check_model(model, name="m")
+    lines.check_model(api.Model(config=tiny.GPT2, params={}, vocabulary=ByteVocabulary()), name="m")

@@ -77,3 +77,10 @@ def test_what_cannot_be_is_refused(paths, capsys):
     assert "empty holds no vocabulary" in capsys.readouterr().err
     assert cli.main(["tokenize", "bytes", "x", "--input", "in.txt"]) == 2
     assert "either texts or --input" in capsys.readouterr().err
+    (paths / "broken.txt").write_text("no word pieces\n")
+    for name in ("broken.txt", "in.model"):
+        (paths / "in.model").write_text("x")
+        assert cli.main(["tokenize", name, "x"]) == 2
+        assert f"{name} cannot be read as a vocabulary" in capsys.readouterr().err
+    assert cli.main(["tokenize", "bytes", "x", "--show", "-1"]) == 2
+    assert "--show is -1" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -58,6 +59,20 @@ def test_a_misfit_says_what_is_expected():
         "act is null; it must be a string",
         'labels is "2"; it must be an integer or null',
     ]
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan"), 10**15, 10**400])
+def test_numbers_that_no_model_has_are_misfits(number):
+    attributes = config_map.Attributes(read={"eps": 0.1, "rope_parameters": None})
+    for given in ({"eps": number}, {"rope_parameters": {"theta": [number]}}):
+        (found,) = attributes.misfits(given)
+        assert re.fullmatch(r"(eps|rope_parameters) is .*; it must be (finite|at most 1000000000)", found)
+
+
+def test_layers_are_few():
+    attributes = config_map.Attributes(read={"n_layer": 12, "vocab_size": 11})
+    assert attributes.misfits({"n_layer": 10_000, "vocab_size": 10**9}) == []
+    assert attributes.misfits({"n_layer": 10_001}) == ["n_layer is 10001; it must be at most 10000"]
 
 
 def test_the_caller_may_name_what_is_without_effect():

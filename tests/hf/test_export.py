@@ -166,10 +166,10 @@ def test_models_that_do_not_generate_have_none(tmp_path):
     [
         ({"early_stopping": True}, "early_stopping without num_beams"),
         ({"length_penalty": 2.0, "early_stopping": "never"}, "early_stopping, length_penalty without num_beams"),
-        ({"num_beams": 2, "early_stopping": 1}, "early_stopping=1; possible are"),
+        ({"num_beams": 2, "early_stopping": 1}, "early_stopping is 1; it must be true, false or"),
         ({"num_return_sequences": 2}, "num_return_sequences=2 with num_beams=1"),
         ({"num_return_sequences": 3, "num_beams": 2, "do_sample": True}, "num_return_sequences=3 with num_beams=2"),
-        ({"max_new_tokens": 0}, "max_new_tokens=0; it must be at least 1"),
+        ({"max_new_tokens": 0}, "max_new_tokens is 0; it must be an integer, 1 or more"),
         ({"temperature": 0.7}, "without do_sample"),
         ({"beams": 4}, "generation has beams; possible are"),
     ],

@@ -3,6 +3,7 @@
 import json
 import logging
 import pathlib
+import re
 
 import jax
 import numpy as np
@@ -66,6 +67,46 @@ def test_settings_of_their_own_file_go_first(tmp_path, caplog):
     file.write_text("[]")
     with pytest.raises(UsageError, match="holds list instead of an object"):
         generation_settings.read(tmp_path, CNN)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "possible"),
+    [
+        ("num_beams", 0, "an integer, 1 or more"),
+        ("num_beams", -3, "an integer, 1 or more"),
+        ("num_beams", "4", "an integer, 1 or more"),
+        ("num_beams", True, "an integer, 1 or more"),
+        ("num_return_sequences", "x", "an integer, 1 or more"),
+        ("max_length", 2.5, "an integer, 0 or more"),
+        ("do_sample", 1, "true or false"),
+        ("early_stopping", "always", 'true, false or "never"'),
+        ("temperature", -1, "a number, 0 or more"),
+        ("top_p", 1.5, "a number from 0 to 1"),
+        ("length_penalty", float("nan"), "a number"),
+        ("repetition_penalty", 0, "a positive number"),
+        ("suppress_tokens", "x", "a list of tokens' ids"),
+        ("bad_words_ids", [3], "a list of lists of tokens' ids"),
+        ("exponential_decay_length_penalty", [3], "a list of an integer and a number"),
+        ("forced_bos_token_id", "x", "a token's id"),
+        ("forced_bos_token_id", 11, "less than vocab_size, 11"),
+        ("forced_eos_token_id", [-1], "a token's id or a list of them"),
+    ],
+)
+def test_values_that_no_setting_has_are_named(tmp_path, name, value, possible):
+    said = re.escape(f"config.json: {name} is {json.dumps(value)}; it must be {possible}")
+    with pytest.raises(UsageError, match=said):
+        generation_settings.read(tmp_path, {"vocab_size": 11, name: value})
+    (tmp_path / "generation_config.json").write_text(json.dumps({name: value}))
+    with pytest.raises(UsageError, match=f"generation_{said}"):
+        generation_settings.read(tmp_path, {"vocab_size": 11})
+
+
+def test_null_is_the_usual_value(tmp_path):
+    said = dict.fromkeys(generation_settings.SETTINGS)
+    assert set(generation_settings.read(tmp_path, said).values()) == {None}
+    (tmp_path / "generation_config.json").write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="is not JSON"):
+        generation_settings.read(tmp_path, {})
 
 
 @pytest.mark.parametrize(

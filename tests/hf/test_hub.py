@@ -131,3 +131,9 @@ def test_a_directory_is_never_looked_for(monkeypatch, tmp_path):
     (tmp_path / "mine").mkdir()
     for path in ("mine", "runs/missing", "./missing", "a/b/c"):
         assert str(hub.find(path)) == str(tmp_path.__class__(path))
+
+
+def test_a_name_that_no_directory_has_is_looked_for_nowhere(calls):
+    with pytest.raises(UsageError, match="there is no directory n{100}: File name too long"):
+        hub.find("n" * 300)
+    assert not calls

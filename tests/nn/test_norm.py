@@ -34,3 +34,5 @@ def test_parameters_stay_float32_and_results_are_in_dtype(key):
 def test_eps_must_be_positive(config):
     with pytest.raises(ValueError, match=rf"{config.__name__}.eps = 0.0: must be positive"):
         config(eps=0.0)
+    with pytest.raises(ValueError, match="eps = inf: must be positive and finite"):
+        config(eps=float("inf"))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 
 import jax
@@ -91,6 +92,112 @@ def test_model_directories_are_read(tmp_path, pieces, params):
     source = initialize.open_source(tmp_path)
     assert (source.kind, source.config, source.vocabulary) == ("model", pieces.experiment.model, None)
     assert_same(initialize.load_params(source, pieces), params)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, pieces, params):
+    """A model directory as `t2t import` writes it."""
+    directory = tmp_path_factory.mktemp("models") / "model"
+    (directory / "params").mkdir(parents=True)
+    leaves = {path: np.asarray(leaf) for path, leaf in trees.by_path(params["model"]).items()}
+    safetensors_numpy.save_file(leaves, directory / "params/model.safetensors")
+    content = {"t2t": "0", "model": config.to_json(pieces.experiment.model), "start_id": 0, "ends_prompts": False,
+               "origin": {"kept": {}, "generation": {"forced_bos_token_id": None}}}  # fmt: skip
+    (directory / "config.json").write_text(json.dumps(content))
+    return directory
+
+
+SCALE = "decoder/final_norm/scale"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held: held.pop(SCALE), f"{SCALE} is lacking"),
+        (lambda held: held.update(more=np.zeros(3)), "holds more, which is no parameter of it"),
+        (lambda held: held.update({SCALE: np.ones(15)}), rf"holds {SCALE} of shape \(15,\), config.json means \(16,\)"),
+        (lambda held: held.update({SCALE: np.ones(16, np.int8)}), rf"holds {SCALE} as I8; possible are BF16, F16, F32"),
+        (lambda held: held.clear(), "embed/embedding is lacking; .* is lacking"),
+    ],
+)
+def test_parameters_that_are_not_those_of_the_config_are_named(model, tmp_path, change, message):
+    copied = shutil.copytree(model, tmp_path / "model")
+    file = copied / "params/model.safetensors"
+    held = safetensors_numpy.load_file(file)
+    change(held)
+    safetensors_numpy.save_file(held, file)
+    with pytest.raises(UsageError, match=f"{message}.*Restore both as they were written, or .* t2t import"):
+        initialize.open_source(copied)
+
+
+def test_files_of_parameters_that_are_damaged_are_named(model, tmp_path):
+    copied = shutil.copytree(model, tmp_path / "model")
+    file = copied / "params/model.safetensors"
+    whole = file.read_bytes()
+    for damaged in (
+        b"",
+        whole[:7],
+        whole[:100],
+        whole[:-5],
+        whole + b"x",
+        b"version https://git-lfs.github.com/spec/v1",
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(UsageError, match="params/model.safetensors cannot be read as safetensors: .*; restore it"):
+            initialize.open_source(copied)
+    file.write_bytes(whole)
+    shutil.copy(file, file.with_name("other.safetensors"))
+    with pytest.raises(UsageError, match="other.safetensors cannot be read .*, and so does model.safetensors"):
+        initialize.open_source(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": None}, "describes no model: model is null"),
+        ({"model": 5}, "describes no model: model is 5"),
+        ({"model": {}}, "describes no model: model is {}"),
+        ({"model": {"class": 5}}, "describes no model"),
+        ({"model": {"class": "t2t.models.nothing.Config"}}, "there is no module t2t.models.nothing"),
+        ({"model": {"class": "t2t.models.encoder_decoder.EncoderDecoderConfig"}}, "EncoderDecoderConfig needs embed"),
+        ({"model": {"class": "t2t.config.Mesh"}}, r'model is {"class": "t2t.config.Mesh"}; it must be the config'),
+        ({"start_id": "x"}, 'start_id is "x"; it must be a token, from 0 to 383, or null'),
+        ({"start_id": -1}, "start_id is -1"),
+        ({"start_id": 384}, "start_id is 384"),
+        ({"start_id": True}, "start_id is true"),
+        ({"ends_prompts": "no"}, 'ends_prompts is "no"'),
+        ({"origin": 5}, "origin is 5"),
+        ({"origin": {"kept": 5}}, 'origin is {"kept": 5}'),
+        ({"origin": {"generation": {"forced_bos_token_id": "x"}}}, 'forced_bos_token_id of origin.generation is "x"'),
+    ],
+)
+def test_a_config_that_describes_no_model_is_named(model, tmp_path, change, message):
+    content = json.loads((model / "config.json").read_text())
+    (tmp_path / "params").symlink_to(model / "params")
+    (tmp_path / "config.json").write_text(json.dumps({**content, **change}))
+    with pytest.raises(UsageError, match=re.escape(str(tmp_path / "config.json"))) as error:
+        initialize.open_source(tmp_path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("size", [10**15, "384", -1, None])
+def test_a_model_of_no_size_that_can_be_is_named(model, tmp_path, size):
+    content = json.loads((model / "config.json").read_text())
+    content["model"]["embed"]["vocab_size"] = size
+    (tmp_path / "params").symlink_to(model / "params")
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="describes no model"):
+        initialize.open_source(tmp_path)
+
+
+def test_json_too_deep_and_a_vocabulary_without_files_are_named(model, tmp_path):
+    copied = shutil.copytree(model, tmp_path / "model")
+    (copied / "vocabulary").mkdir()
+    with pytest.raises(UsageError, match="model/vocabulary holds no vocabulary; restore it"):
+        initialize.open_source(copied)
+    (copied / "config.json").write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="config.json is not JSON"):
+        initialize.open_source(copied)
 
 
 def test_other_directories_are_refused(tmp_path):
