@@ -102,8 +102,8 @@ TABLE = Table(
         *norm_entries("head/norm", "predictions.LayerNorm"),
         *bert.decoder_entries("predictions"),
         *linear_entries("head/next_sentence", "sop_classifier.classifier"),
-        *labels.linear("head/classifier", "classifier"),
-        *labels.linear("head/span", "qa_outputs"),
+        *linear_entries("head/classifier", "classifier"),
+        *linear_entries("head/span", "qa_outputs"),
     ),
     ignored=bert.BUFFERS,
 )

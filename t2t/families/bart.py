@@ -21,7 +21,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Shape, Table, norm_entries
+from t2t.hf.table import LINEAR, MATRIX, Entry, Ignored, Shape, Table, linear_entries, norm_entries
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -130,17 +130,12 @@ PRESETS = {
 }
 
 
-def _dense(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
-    layout = LINEAR if inputs == 1 else LINEAR_2
-    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
-
-
 def _attention(ours: str, theirs: str) -> tuple[Entry, ...]:
     return (
-        *_dense(f"{ours}/query", f"{theirs}.q_proj"),
-        *_dense(f"{ours}/key", f"{theirs}.k_proj"),
-        *_dense(f"{ours}/value", f"{theirs}.v_proj"),
-        *_dense(f"{ours}/out", f"{theirs}.out_proj", inputs=2),
+        *linear_entries(f"{ours}/query", f"{theirs}.q_proj"),
+        *linear_entries(f"{ours}/key", f"{theirs}.k_proj"),
+        *linear_entries(f"{ours}/value", f"{theirs}.v_proj"),
+        *linear_entries(f"{ours}/out", f"{theirs}.out_proj", inputs=2),
         *norm_entries(f"{ours}_norm", f"{theirs}_layer_norm"),
     )
 
@@ -152,8 +147,8 @@ def _side(side: str, *, embed: str) -> tuple[Entry, ...]:
         *norm_entries(f"{embed}/norm", f"{{base}}{side}.layernorm_embedding"),
         *_attention(f"{ours}/attention", f"{theirs}.self_attn"),
         *_attention(f"{ours}/cross_attention", f"{theirs}.encoder_attn"),
-        *_dense(f"{ours}/feed_forward/up", f"{theirs}.fc1"),
-        *_dense(f"{ours}/feed_forward/down", f"{theirs}.fc2"),
+        *linear_entries(f"{ours}/feed_forward/up", f"{theirs}.fc1"),
+        *linear_entries(f"{ours}/feed_forward/down", f"{theirs}.fc2"),
         *norm_entries(f"{ours}/feed_forward_norm", f"{theirs}.final_layer_norm"),
         *norm_entries(f"{side}/final_norm", f"{{base}}{side}.layer_norm"),
     )
@@ -187,9 +182,9 @@ TABLE = Table(
         *_side("decoder", embed="decoder_embed"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
         Entry("head/bias", _BIAS, LINEAR),  # [1, vocabulary]
-        *labels.linear("head/dense", "classification_head.dense"),
-        *labels.linear("head/classifier", "classification_head.out_proj"),
-        *labels.linear("head/span", "qa_outputs"),
+        *linear_entries("head/dense", "classification_head.dense"),
+        *linear_entries("head/classifier", "classification_head.out_proj"),
+        *linear_entries("head/span", "qa_outputs"),
     ),
     ignored=(
         Ignored("*coder.version", "a number that files of fairseq hold"),

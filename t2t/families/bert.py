@@ -204,8 +204,8 @@ TABLE = Table(
         *norm_entries("head/norm", "cls.predictions.transform.LayerNorm"),
         *decoder_entries("cls.predictions"),
         *linear_entries("head/next_sentence", "cls.seq_relationship"),
-        *labels.linear("head/classifier", "classifier"),
-        *labels.linear("head/span", "qa_outputs"),
+        *linear_entries("head/classifier", "classifier"),
+        *linear_entries("head/span", "qa_outputs"),
     ),
     ignored=(*BUFFERS, Ignored("fit_dense*", "TinyBERT's projections to the width of its teacher, for distillation")),
 )

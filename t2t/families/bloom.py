@@ -18,14 +18,13 @@ from t2t.families import gpt2, labels
 from t2t.hf import config_map
 from t2t.hf.table import (
     LINEAR,
-    LINEAR_2,
     LINEAR_BY_HEADS,
     MATRIX,
-    VECTOR,
     VECTOR_BY_HEADS,
     Entry,
     Layout,
     Table,
+    linear_entries,
     norm_entries,
 )
 from t2t.models.decoder import DecoderConfig
@@ -107,11 +106,10 @@ TABLE = Table(
         *norm_entries("decoder/{i}/attention_norm", f"{_BLOCK}.input_layernorm"),
         _joined("kernel", "weight", LINEAR_BY_HEADS),
         _joined("bias", "bias", VECTOR_BY_HEADS),
-        Entry("decoder/{i}/attention/out/kernel", f"{_BLOCK}.self_attention.dense.weight", LINEAR_2),
-        Entry("decoder/{i}/attention/out/bias", f"{_BLOCK}.self_attention.dense.bias", VECTOR),
+        *linear_entries("decoder/{i}/attention/out", f"{_BLOCK}.self_attention.dense", inputs=2),
         *norm_entries("decoder/{i}/feed_forward_norm", f"{_BLOCK}.post_attention_layernorm"),
-        *labels.linear("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.dense_h_to_4h"),
-        *labels.linear("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.dense_4h_to_h"),
+        *linear_entries("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.dense_h_to_4h"),
+        *linear_entries("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.dense_4h_to_h"),
         *norm_entries("decoder/final_norm", "{base}ln_f"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
         *labels.DECODER_ENTRIES,

@@ -21,7 +21,18 @@ from t2t import heads
 from t2t.families import labels
 from t2t.families.deberta_shape import deberta, longest, masked_words, with_labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, LINEAR_BY_HEADS, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import (
+    LINEAR,
+    LINEAR_2,
+    LINEAR_BY_HEADS,
+    MATRIX,
+    VECTOR,
+    Entry,
+    Ignored,
+    Table,
+    linear_entries,
+    norm_entries,
+)
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.classification import ClassificationHead
 from t2t.nn.disentangled import TERMS, DisentangledAttentionConfig, Term
@@ -108,9 +119,9 @@ ENTRIES = (
         copies_may_differ=True,
         needs="head/kernel",
     ),
-    *labels.linear("head/dense", "pooler.dense", unless="head/first_norm/scale"),
-    *labels.linear("head/classifier", "classifier", unless="head/first_norm/scale"),
-    *labels.linear("head/span", "qa_outputs"),
+    *linear_entries("head/dense", "pooler.dense", unless="head/first_norm/scale"),
+    *linear_entries("head/classifier", "classifier", unless="head/first_norm/scale"),
+    *linear_entries("head/span", "qa_outputs"),
     Entry("head/mask_decoder/positions", "{base}embeddings.position_embeddings.weight", MATRIX),
 )
 """What all versions have."""

@@ -19,7 +19,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import deberta, deberta_shape, labels
 from t2t.hf import config_map
-from t2t.hf.table import CONVOLUTION, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import CONVOLUTION, VECTOR, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.classification import ClassificationHead
 from t2t.nn.convolved_block import ConvolvedBlockConfig
@@ -112,8 +112,8 @@ TABLE = Table(
         Entry("encoder/prefix_0/convolution/bias", "{base}encoder.conv.conv.bias", VECTOR),
         *norm_entries("encoder/prefix_0/convolution_norm", "{base}encoder.conv.LayerNorm"),
         *norm_entries("head/first_norm", "mask_predictions.LayerNorm"),
-        *labels.linear("head/dense", "mask_predictions.dense", **_REPLACED),
-        *labels.linear("head/classifier", "mask_predictions.classifier", **_REPLACED),
+        *linear_entries("head/dense", "mask_predictions.dense", **_REPLACED),
+        *linear_entries("head/classifier", "mask_predictions.classifier", **_REPLACED),
     ),
     ignored=(
         *deberta.IGNORED,

@@ -89,9 +89,9 @@ TABLE = Table(
         *norm_entries("head/norm", "vocab_layer_norm"),
         Entry("head/kernel", "vocab_projector.weight", LINEAR),
         Entry("head/bias", "vocab_projector.bias", VECTOR),
-        *labels.linear("head/dense", "pre_classifier"),
-        *labels.linear("head/classifier", "classifier"),
-        *labels.linear("head/span", "qa_outputs"),
+        *linear_entries("head/dense", "pre_classifier"),
+        *linear_entries("head/classifier", "classifier"),
+        *linear_entries("head/span", "qa_outputs"),
     ),
     ignored=bert.BUFFERS,
 )

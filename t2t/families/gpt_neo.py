@@ -15,7 +15,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import gpt2, labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import LINEAR, MATRIX, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -111,11 +111,10 @@ TABLE = Table(
         Entry("decoder/{i}/attention/query/kernel", f"{_BLOCK}.attn.attention.q_proj.weight", LINEAR),
         Entry("decoder/{i}/attention/key/kernel", f"{_BLOCK}.attn.attention.k_proj.weight", LINEAR),
         Entry("decoder/{i}/attention/value/kernel", f"{_BLOCK}.attn.attention.v_proj.weight", LINEAR),
-        Entry("decoder/{i}/attention/out/kernel", f"{_BLOCK}.attn.attention.out_proj.weight", LINEAR_2),
-        Entry("decoder/{i}/attention/out/bias", f"{_BLOCK}.attn.attention.out_proj.bias", VECTOR),
+        *linear_entries("decoder/{i}/attention/out", f"{_BLOCK}.attn.attention.out_proj", inputs=2),
         *norm_entries("decoder/{i}/feed_forward_norm", f"{_BLOCK}.ln_2"),
-        *labels.linear("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.c_fc"),
-        *labels.linear("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.c_proj"),
+        *linear_entries("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.c_fc"),
+        *linear_entries("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.c_proj"),
         *norm_entries("decoder/final_norm", "{base}ln_f"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
         *labels.DECODER_ENTRIES,

@@ -17,15 +17,14 @@ from t2t.families import gpt2, labels
 from t2t.hf import config_map
 from t2t.hf.table import (
     LINEAR,
-    LINEAR_2,
     LINEAR_BY_HEADS,
     MATRIX,
-    VECTOR,
     VECTOR_BY_HEADS,
     Entry,
     Ignored,
     Layout,
     Table,
+    linear_entries,
     norm_entries,
 )
 from t2t.models.decoder import DecoderConfig
@@ -132,11 +131,10 @@ TABLE = Table(
         *norm_entries("decoder/{i}/attention_norm", f"{_LAYER}.input_layernorm"),
         _joined("kernel", "weight", LINEAR_BY_HEADS),
         _joined("bias", "bias", VECTOR_BY_HEADS),
-        Entry("decoder/{i}/attention/out/kernel", f"{_LAYER}.attention.dense.weight", LINEAR_2),
-        Entry("decoder/{i}/attention/out/bias", f"{_LAYER}.attention.dense.bias", VECTOR),
+        *linear_entries("decoder/{i}/attention/out", f"{_LAYER}.attention.dense", inputs=2),
         *norm_entries("decoder/{i}/feed_forward_norm", f"{_LAYER}.post_attention_layernorm"),
-        *labels.linear("decoder/{i}/feed_forward/up", f"{_LAYER}.mlp.dense_h_to_4h"),
-        *labels.linear("decoder/{i}/feed_forward/down", f"{_LAYER}.mlp.dense_4h_to_h"),
+        *linear_entries("decoder/{i}/feed_forward/up", f"{_LAYER}.mlp.dense_h_to_4h"),
+        *linear_entries("decoder/{i}/feed_forward/down", f"{_LAYER}.mlp.dense_4h_to_h"),
         *norm_entries("decoder/final_norm", "{base}final_layer_norm"),
         # transformers 4 and the Hub have the first name, which 5 reads too; the second is that of 5's class.
         Entry("head/kernel", "embed_out.weight", LINEAR, copies=("lm_head.weight",)),

@@ -15,7 +15,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import gpt2, labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -98,8 +98,8 @@ TABLE = Table(
         Entry("decoder/{i}/attention/key/kernel", f"{_BLOCK}.attn.k_proj.weight", LINEAR),
         Entry("decoder/{i}/attention/value/kernel", f"{_BLOCK}.attn.v_proj.weight", LINEAR),
         Entry("decoder/{i}/attention/out/kernel", f"{_BLOCK}.attn.out_proj.weight", LINEAR_2),
-        *labels.linear("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.fc_in"),
-        *labels.linear("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.fc_out"),
+        *linear_entries("decoder/{i}/feed_forward/up", f"{_BLOCK}.mlp.fc_in"),
+        *linear_entries("decoder/{i}/feed_forward/down", f"{_BLOCK}.mlp.fc_out"),
         *norm_entries("decoder/final_norm", "{base}ln_f"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
         Entry("head/bias", "lm_head.bias", VECTOR),

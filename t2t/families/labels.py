@@ -6,7 +6,7 @@ from typing import Any
 
 from t2t import heads
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, VECTOR, Entry
+from t2t.hf.table import LINEAR, VECTOR, Entry, linear_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.classification import ClassificationHead, Task
 from t2t.nn.heads import LanguageModelHead, MaskedLanguageModelHead
@@ -208,17 +208,6 @@ class HeadFields:
         return self.fields.get(config.head.task, {}) if isinstance(config.head, ClassificationHead) else {}
 
 
-def linear(
-    ours: str, theirs: str, *, needs: str | None = None, unless: str | None = None, task: Task | None = None
-) -> tuple[Entry, Entry]:
-    """The two tensors of a `Linear` of a head."""
-    conditions = {"needs": needs, "unless": unless, "task": task}
-    return (
-        Entry(f"{ours}/kernel", f"{theirs}.weight", LINEAR, **conditions),
-        Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR, **conditions),
-    )
-
-
 BEAM_PARTS = ("start_logits.dense", "end_logits.dense_0", "end_logits.LayerNorm", "end_logits.dense_1",
               "answer_class.dense_0", "answer_class.dense_1")  # fmt: skip
 """The layers of the heads that look for the end of an answer given its start, as XLM and XLNet name them."""
@@ -260,9 +249,9 @@ DECODER_FIELDS = HeadFields({"tokens": {"classifier_dropout": "dropout"}})
 
 DECODER_ENTRIES = (
     Entry("head/classifier/kernel", "score.weight", LINEAR, task="sequence"),
-    *linear("head/classifier", "classifier", task="tokens"),
-    *linear("head/classifier", "multiple_choice_head.summary", task="choice"),
-    *linear("head/span", "qa_outputs"),
+    *linear_entries("head/classifier", "classifier", task="tokens"),
+    *linear_entries("head/classifier", "multiple_choice_head.summary", task="choice"),
+    *linear_entries("head/span", "qa_outputs"),
 )
 """The tensors of heads made by `decoder_with_head`, which all decoders of transformers name alike."""
 

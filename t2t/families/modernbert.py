@@ -17,7 +17,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Table, norm_entries
+from t2t.hf.table import LINEAR, MATRIX, VECTOR, Entry, Table, linear_entries, norm_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -199,19 +199,18 @@ TABLE = Table(
         *norm_entries("embed/norm", "{base}embeddings.norm"),
         *norm_entries("encoder/{i}/attention_norm", f"{_LAYER}.attn_norm"),
         *_joined("attention", ("query", "key", "value"), f"{_LAYER}.attn.Wqkv"),
-        Entry("encoder/{i}/attention/out/kernel", f"{_LAYER}.attn.Wo.weight", LINEAR_2),
-        Entry("encoder/{i}/attention/out/bias", f"{_LAYER}.attn.Wo.bias", VECTOR),
+        *linear_entries("encoder/{i}/attention/out", f"{_LAYER}.attn.Wo", inputs=2),
         *norm_entries("encoder/{i}/feed_forward_norm", f"{_LAYER}.mlp_norm"),
         *_joined("feed_forward", ("gate", "up"), f"{_LAYER}.mlp.Wi"),  # the first half is activated
-        *labels.linear("encoder/{i}/feed_forward/down", f"{_LAYER}.mlp.Wo"),
+        *linear_entries("encoder/{i}/feed_forward/down", f"{_LAYER}.mlp.Wo"),
         *norm_entries("encoder/final_norm", "{base}final_norm"),
-        *labels.linear("head/transform", "head.dense"),
-        *labels.linear("head/dense", "head.dense"),
+        *linear_entries("head/transform", "head.dense"),
+        *linear_entries("head/dense", "head.dense"),
         *norm_entries("head/norm", "head.norm"),
         Entry("head/kernel", "decoder.weight", LINEAR),
         Entry("head/bias", "decoder.bias", VECTOR),
-        *labels.linear("head/classifier", "classifier"),
-        *labels.linear("head/span", "classifier"),
+        *linear_entries("head/classifier", "classifier"),
+        *linear_entries("head/span", "classifier"),
     ),
 )
 

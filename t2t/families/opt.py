@@ -16,7 +16,7 @@ from typing import Any
 from t2t import heads
 from t2t.families import gpt2, labels
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, norm_entries
+from t2t.hf.table import LINEAR, MATRIX, Entry, Ignored, Table, linear_entries, norm_entries
 from t2t.models.decoder import DecoderConfig
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.block import BlockConfig
@@ -106,14 +106,13 @@ TABLE = Table(
         Entry("embed/embedding", "{base}decoder.embed_tokens.weight", MATRIX, copies=("lm_head.weight",)),
         Entry("embed/positions", "{base}decoder.embed_positions.weight", MATRIX),
         *norm_entries("decoder/{i}/attention_norm", f"{_LAYER}.self_attn_layer_norm"),
-        *labels.linear("decoder/{i}/attention/query", f"{_LAYER}.self_attn.q_proj"),
-        *labels.linear("decoder/{i}/attention/key", f"{_LAYER}.self_attn.k_proj"),
-        *labels.linear("decoder/{i}/attention/value", f"{_LAYER}.self_attn.v_proj"),
-        Entry("decoder/{i}/attention/out/kernel", f"{_LAYER}.self_attn.out_proj.weight", LINEAR_2),
-        Entry("decoder/{i}/attention/out/bias", f"{_LAYER}.self_attn.out_proj.bias", VECTOR),
+        *linear_entries("decoder/{i}/attention/query", f"{_LAYER}.self_attn.q_proj"),
+        *linear_entries("decoder/{i}/attention/key", f"{_LAYER}.self_attn.k_proj"),
+        *linear_entries("decoder/{i}/attention/value", f"{_LAYER}.self_attn.v_proj"),
+        *linear_entries("decoder/{i}/attention/out", f"{_LAYER}.self_attn.out_proj", inputs=2),
         *norm_entries("decoder/{i}/feed_forward_norm", f"{_LAYER}.final_layer_norm"),
-        *labels.linear("decoder/{i}/feed_forward/up", f"{_LAYER}.fc1"),
-        *labels.linear("decoder/{i}/feed_forward/down", f"{_LAYER}.fc2"),
+        *linear_entries("decoder/{i}/feed_forward/up", f"{_LAYER}.fc1"),
+        *linear_entries("decoder/{i}/feed_forward/down", f"{_LAYER}.fc2"),
         *norm_entries("decoder/final_norm", "{base}decoder.final_layer_norm"),
         Entry("head/kernel", "lm_head.weight", LINEAR),
         *labels.DECODER_ENTRIES,

@@ -80,10 +80,10 @@ HEADS = (
     *linear_entries("head/transform", "lm_head.dense"),
     *norm_entries("head/norm", "lm_head.layer_norm"),
     *bert.decoder_entries("lm_head"),
-    *labels.linear("head/dense", "classifier.dense"),
-    *labels.linear("head/classifier", "classifier.out_proj", needs="head/dense/kernel"),
-    *labels.linear("head/classifier", "classifier", unless="head/dense/kernel"),
-    *labels.linear("head/span", "qa_outputs"),
+    *linear_entries("head/dense", "classifier.dense"),
+    *linear_entries("head/classifier", "classifier.out_proj", needs="head/dense/kernel"),
+    *linear_entries("head/classifier", "classifier", unless="head/dense/kernel"),
+    *linear_entries("head/span", "qa_outputs"),
 )
 """The tensors of the pooler and of every head."""
 

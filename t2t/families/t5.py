@@ -30,7 +30,7 @@ from typing import Any
 from t2t.families import labels
 from t2t.families.t5_shape import SIZES, V1_1, Config, preset, t5, with_head
 from t2t.hf import config_map
-from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table
+from t2t.hf.table import LINEAR, LINEAR_2, MATRIX, VECTOR, Entry, Ignored, Table, linear_entries
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.classification import ClassificationHead
@@ -109,10 +109,10 @@ TABLE = Table(
         *_side("encoder", feed_forward=1),
         *_side("decoder", feed_forward=2),
         Entry("head/kernel", "lm_head.weight", LINEAR),
-        *labels.linear("head/dense", "classification_head.dense"),
-        *labels.linear("head/classifier", "classification_head.out_proj", needs="head/dense/kernel"),
-        *labels.linear("head/classifier", "classifier", unless="head/dense/kernel"),
-        *labels.linear("head/span", "qa_outputs"),
+        *linear_entries("head/dense", "classification_head.dense"),
+        *linear_entries("head/classifier", "classification_head.out_proj", needs="head/dense/kernel"),
+        *linear_entries("head/classifier", "classifier", unless="head/dense/kernel"),
+        *linear_entries("head/span", "qa_outputs"),
     ),
     ignored=(
         Ignored(

@@ -119,17 +119,6 @@ def _bpe_model(ids: dict[str, int], merges: list[list[str]], *, unknown: str | N
     }
 
 
-def _accents() -> list[tuple[int, int]]:
-    """First and last of every run of characters that combine with the one before."""
-    runs: list[tuple[int, int]] = []
-    for code in filter(lambda code: unicodedata.combining(chr(code)), range(0x110000)):
-        if runs and runs[-1][1] == code - 1:
-            runs[-1] = (runs[-1][0], code)
-        else:
-            runs.append((code, code))
-    return runs
-
-
 def _normalizers(spec: Any, pieces: Iterable[str]) -> list[dict[str, Any]]:
     """What SentencePiece does to a text before it looks for pieces."""
     steps: list[dict[str, Any]] = []

@@ -209,14 +209,16 @@ def norm_entries(ours: str, theirs: str) -> tuple[Entry, Entry]:
     return Entry(f"{ours}/scale", f"{theirs}.weight", VECTOR), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
 
 
-def linear_entries(ours: str, theirs: str, *, inputs: int = 1) -> tuple[Entry, Entry]:
+def linear_entries(ours: str, theirs: str, *, inputs: int = 1, **conditions: str | None) -> tuple[Entry, Entry]:
     """The tensors of a torch `Linear` with a bias, whose kernel here has so many axes of inputs.
+
+    The conditions are `needs`, `unless` and `task` of both entries.
 
     >>> [entry.theirs for entry in linear_entries("pooler", "{base}pooler.dense")]
     ['{base}pooler.dense.weight', '{base}pooler.dense.bias']
     """
-    layout = LINEAR if inputs == 1 else LINEAR_2
-    return Entry(f"{ours}/kernel", f"{theirs}.weight", layout), Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR)
+    kernel = Entry(f"{ours}/kernel", f"{theirs}.weight", LINEAR if inputs == 1 else LINEAR_2, **conditions)
+    return kernel, Entry(f"{ours}/bias", f"{theirs}.bias", VECTOR, **conditions)
 
 
 @dataclasses.dataclass(frozen=True)
