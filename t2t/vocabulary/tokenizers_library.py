@@ -173,8 +173,11 @@ def bpe_definition(directory: Path, names: dict[str, str], config: dict[str, Any
     reading.check_ids(directory / "vocab.json", vocab)
     lines = reading.read_text(directory / "merges.txt").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    if odd := next((pair for pair in merges if len(pair) != 2), None):
-        raise ValueError(f"{directory / 'merges.txt'} has the line {' '.join(odd)!r:.100}; expected are two pieces")
+    if odd := next((pair for pair in merges if len(pair) != 2 or not {*pair, "".join(pair)} <= vocab.keys()), None):
+        raise ValueError(
+            f"{directory / 'merges.txt'} has the line {' '.join(odd)!r:.100}; expected are two pieces of vocab.json "
+            "that make a third: copy or download both files again"
+        )
     special = _special_tokens(vocab, names)
     if not any(piece.endswith(END_OF_WORD) for piece in vocab):
         # The mask of RoBERTa and DeBERTa takes the space before it: "a <mask>" is two tokens.

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import pytest
+from sentencepiece import sentencepiece_model_pb2
 
 from t2t import vocabulary as vocabularies
 from t2t.vocabulary import files
@@ -171,7 +172,7 @@ DAMAGED = [
     (*SAID, '{"extra_ids": 1e3}', "says extra_ids: 1000.0; expected is an integer"),
     ("vocab.json", "merges.txt", '{"<unk>": 0, "a": 1000000000000}', "gives 'a' the id 1000000000000"),
     ("merges.txt", "vocab.json", "a b c\n", "has the line 'a b c'; expected are two pieces"),
-    ("merges.txt", "vocab.json", "x y\n", "cannot be read as a vocabulary"),
+    ("merges.txt", "vocab.json", "x y\n", "has the line 'x y'; expected are two pieces"),
     ("spiece.model", "", "version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
 ]
 
@@ -190,8 +191,11 @@ def test_files_that_hold_something_else_are_named(tmp_path, name, beside, conten
 
 @pytest.mark.parametrize("content", ['{"added_tokens": 5}', '{"added_tokens": [5]}', '{"added_tokens": [{}]}', "[]"])
 def test_a_tokenizer_json_beside_a_model_is_named_too(tmp_path, content):
-    (model,) = tokenizer_files("t5", "spiece.model")
-    shutil.copy(model, tmp_path)
+    model = sentencepiece_model_pb2.ModelProto()
+    for kind, names in ((3, ("<pad>", "</s>")), (2, ("<unk>",)), (1, ("▁", "a"))):  # control, unknown, normal
+        for name in names:
+            model.pieces.add(piece=name, score=-1.0, type=kind)
+    (tmp_path / "spiece.model").write_bytes(model.SerializeToString())
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(ValueError, match=r"tokenizer.json .*(expected is|ids are integers)"):
         vocabularies.Vocabulary.load(tmp_path)
