@@ -74,7 +74,9 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
                 raise ValueError("it holds more, or something else, than one tree")
             return _named(path, tree)
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, struct.error) as error:
-            raise ValueError(f"{path} is damaged or no file of Flax: {error}; {file_checks.AGAIN}") from error
+            ended = isinstance(error, IndexError | struct.error)
+            reason = "it ends in the middle of a value" if ended else f"{error}"
+            raise ValueError(f"{path} is damaged or no file of Flax: {reason}; {file_checks.AGAIN}") from error
 
 
 def _named(path: Path, tree: dict[Any, Any]) -> dict[str, StoredTensor]:

@@ -128,14 +128,13 @@ def _weight_map(index: Path) -> dict[str, str]:
     """Which file beside an index holds each tensor, by name."""
     file_checks.require(index)
     try:
-        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        odd = [shard for shard in shards.values() if not _is_file_name(shard)]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"{index} is no index of shards, an object with a weight_map ({type(error).__name__}: {error}): "
-            f"{file_checks.AGAIN}"
-        ) from error
-    if odd:
+        content = json.loads(index.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{index} is no index of shards, it is not JSON ({error}): {file_checks.AGAIN}") from error
+    shards = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(shards, dict):
+        raise ValueError(f"{index} is no index of shards, a JSON object with a weight_map: {file_checks.AGAIN}")
+    if odd := [shard for shard in shards.values() if not _is_file_name(shard)]:
         raise ValueError(
             f"{index} names {odd[0]!r:.200}, which is no name of a file beside it: {file_checks.AGAIN}; shards lie in "
             "the folder of their index"

@@ -33,7 +33,10 @@ class TokenizerVocabulary(base.Vocabulary):
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(definition)
         except Exception as error:  # the library raises nothing more precise
-            raise ValueError(f"the tokenizers library cannot read the definition: {error}") from error
+            raise ValueError(
+                f"the tokenizers library cannot read the definition: {error}; if it is a file's, copy or download that "
+                "again"
+            ) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
@@ -112,7 +115,10 @@ def wordpiece_definition(path: Path, names: dict[str, str], config: dict[str, An
     pieces = reading.read_text(path).split("\n")
     vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
     if base.roles(vocab, names)["unk_id"] is None:
-        raise ValueError(f"{path} is no WordPiece vocabulary: it has no token for unknown words")
+        raise ValueError(
+            f"{path} is no WordPiece vocabulary: it has no token for unknown words. Copy or download it again, or name "
+            "that token in tokenizer_config.json (unk_token)"
+        )
     strip_accents = config.get("strip_accents")
     return wordpiece(
         vocab,
