@@ -47,15 +47,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with interrupts.Watch() as watch:
         code, message, error = _run(given, watch)
         if error is not None and debug:
-            traceback.print_exception(error)
+            print(printable("".join(traceback.format_exception(error)).rstrip("\n")), file=sys.stderr)
         if message:
-            print(message, file=sys.stderr)
+            print(printable(message), file=sys.stderr)
         if watch.received and arguments is None:
             # Threads and event loops that were cut short would wait for each other, and complain.
             with contextlib.suppress(OSError):
                 sys.stdout.flush()
             os._exit(code)
     return code
+
+
+def printable(text: str) -> str:
+    r"""A text whose characters all show: others, which may come from files and command a terminal, as escapes.
+
+    >>> print(printable("a weight named \x1b[31m, of two" + chr(10) + "lines"))
+    a weight named \x1b[31m, of two
+    lines
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _run(arguments: list[str], watch: interrupts.Watch) -> tuple[int, str, BaseException | None]:

@@ -13,6 +13,8 @@ import sys
 
 import pytest
 
+from t2t import families
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 MAX_FILE = 400
@@ -54,13 +56,20 @@ TENSORFLOW = {"tensorflow", "tensorflow_datasets", "tensorflow_text", "seqio", "
 TORCH = {"torch", "transformers"}
 PURE = {"jax", "numpy", "jaxtyping"}
 
-FAMILIES = {
-    name
-    for path in (ROOT / "t2t" / "families").glob("*.py")
-    if "\nFAMILY = " in path.read_text(encoding="utf-8")
-    for name in (path.stem, path.stem.replace("_", "-"))
-} | {"byt5", "deberta-v3", "flan-t5", "gpt-2", "gpt3", "openai-gpt", "t5-v1_1", "tinybert", "ul2"}
-"""Names of the families' files, and further ones that models of these families go by."""
+
+def family_names() -> set[str]:
+    """Names of the families' files, model types, and how the names of presets begin, with and without dashes."""
+    files = (ROOT / "t2t" / "families").glob("*.py")
+    names = {path.stem for path in files if "\nFAMILY = " in path.read_text(encoding="utf-8")}
+    names |= set(families.all_families())
+    for preset in families.presets():
+        parts = preset.split("-")
+        names |= {"-".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    names |= {name.replace("_", "-") for name in names}
+    return names | {re.sub(r"(?<=[a-z])(?=\d)", "-", name) for name in names}
+
+
+FAMILIES = family_names()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +180,11 @@ def test_no_branch_on_a_family(path):
         names = {leaf.value for leaf in ast.walk(compared) if isinstance(leaf, ast.Constant)} if compared else set()
         named = {name for name in names if isinstance(name, str) and name.lower() in FAMILIES}
         assert not named, f"{name_of(path)}:{node.lineno} branches on {named}: families are configurations"
+
+
+def test_names_of_families_are_found():
+    assert {"byt5", "deberta-v3", "flan-t5", "gpt-2", "gpt3", "openai-gpt", "t5-v1_1", "tinybert", "ul2"} <= FAMILIES
+    assert {"gpt_neox", "gpt-neox", "pythia", "xlm-roberta", "bert-base-uncased"} <= FAMILIES
 
 
 def tracked_files() -> list[pathlib.Path]:

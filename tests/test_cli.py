@@ -262,6 +262,20 @@ def test_errors_are_one_message_and_a_code(monkeypatch, capsys, error, code, mes
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_characters_that_command_a_terminal_are_shown(monkeypatch, capsys):
+    def fail(arguments):
+        raise ValueError("a weight named\n\x1b[31m\r\x07\x9b\u202e\ud800\t ä 日 '\\n'")
+
+    monkeypatch.setattr("t2t.commands.presets.run", fail)
+    assert cli.main(["presets"]) == 1
+    shown = "error: a weight named\n\\x1b[31m\\r\\x07\\x9b\\u202e\\ud800\\t ä 日 '\\n'\n"
+    assert capsys.readouterr().err == shown
+    assert cli.main(["presets", "--debug"]) == 1
+    assert {c for c in capsys.readouterr().err if not c.isprintable()} == {"\n"}
+    assert cli.main(["\x1b[31m"]) == 2
+    assert "there is no command \\x1b[31m;" in capsys.readouterr().err
+
+
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("t2t ")

@@ -19,6 +19,8 @@ import numpy as np
 import tensorstore
 from flax import serialization
 
+from t2t.hf import file_checks
+
 MSGPACK = "checkpoint"
 """T5X's file. TensorFlow's of the same name is text that says which checkpoint is the last."""
 
@@ -27,12 +29,19 @@ METADATA = "_METADATA"
 
 
 def find(directory: Path) -> Path | None:
-    """The file that says what a directory holds, if it is one of these."""
+    """The file that says what a directory holds, if it is one of these.
+
+    Raises:
+        ValueError: there is a pointer of Git LFS in its place.
+    """
     tree = directory / MSGPACK
     if tree.is_file():
         with open(tree, "rb") as file:
-            if file.read(1) >= b"\x80":  # a map of msgpack; text begins lower
-                return tree
+            start = file.read(len(file_checks.POINTER))
+        if start[:1] >= b"\x80":  # a map of msgpack; text begins lower
+            return tree
+        if start == file_checks.POINTER:
+            file_checks.require(tree)
     for file in (directory / METADATA, directory / "state" / METADATA):
         if file.is_file() and b'"target"' in file.read_bytes():  # T5X's parameters; other trees of Orbax have others
             return file
@@ -54,10 +63,18 @@ def open_arrays(file: Path) -> dict[str, Any]:
         ValueError: the checkpoint is damaged, or the directory holds several.
     """
     opener = {MSGPACK: _open_t5x, METADATA: _open_orbax}.get(file.name, _open_tensorflow)
+    if opener is _open_tensorflow and len(found := _indices(file.parent)) > 1:
+        raise ValueError(
+            f"{file.parent} holds {len(found)} checkpoints; leave the files of one, such as {found[0].stem}.*"
+        )
+    file_checks.require(file)
     try:
         return opener(file)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error
+    except Exception as error:  # the libraries that read what is damaged raise errors of many kinds
+        raise ValueError(
+            f"{file} cannot be read: {type(error).__name__}, {error}. If it is damaged, or files beside it are "
+            "missing, copy or download the checkpoint again"
+        ) from error
 
 
 def _open_t5x(file: Path) -> dict[str, Any]:
@@ -104,9 +121,6 @@ def _open(spec: dict[str, Any]) -> Any:
 
 
 def _open_tensorflow(file: Path) -> dict[str, Any]:
-    found = _indices(file.parent)
-    if len(found) > 1:
-        raise ValueError(f"the directory holds {len(found)} checkpoints; leave the files of one, such as {file.stem}.*")
     from t2t.data import tensorflow_checkpoint  # TensorFlow takes seconds to load, for files that few have
 
     return tensorflow_checkpoint.open_arrays(file.with_suffix(""))

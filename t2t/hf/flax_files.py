@@ -9,6 +9,7 @@ walked over here without loading them; `flax/serialization.py` for arrays, which
 """
 
 import dataclasses
+import math
 import mmap
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from t2t.hf import torch_files
+from t2t.hf import file_checks, torch_files
 
 ARRAY = 1
 """Flax's extension type of arrays: [shape, name of the dtype, bytes]."""
@@ -59,57 +60,99 @@ class StoredTensor:
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
-    """The parameters of a file, by PyTorch's names.
+    """The parameters of a file, by PyTorch's names; every array has as many numbers as its shape.
 
     Raises:
         ValueError: the file is damaged or holds something else.
+        OSError: it is not there, or may not be read.
     """
+    file_checks.require(path)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
-            tree, end = _value(content, 0)
-        except (IndexError, struct.error, UnicodeDecodeError, TypeError) as error:
-            raise ValueError(f"{path} is damaged or no file of Flax: {error}") from error
-        if end != len(content) or not isinstance(tree, dict):
-            raise ValueError(f"{path} is damaged or no file of Flax: it holds more, or something else, than one tree")
-    return {_torch_name(names): _stored(path, names, leaf) for names, leaf in _leaves(tree, ())}
+            tree, end = _value(content, 0, 0)
+            if end != len(content) or not isinstance(tree, dict):
+                raise ValueError("it holds more, or something else, than one tree")
+            return _named(path, tree)
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, struct.error) as error:
+            ended = isinstance(error, IndexError | struct.error)
+            reason = "it ends in the middle of a value" if ended else f"{error}"
+            raise ValueError(f"{path} is damaged or no file of Flax: {reason}; {file_checks.AGAIN}") from error
 
 
-def _leaves(tree: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _named(path: Path, tree: dict[Any, Any]) -> dict[str, StoredTensor]:
+    found = {}
+    for names, leaf in _leaves(tree, ()):
+        name = ".".join((*names[:-1], NAMES.get(names[-1], names[-1])))
+        if name in found:
+            raise ValueError(f"{'/'.join(names)} is there twice")
+        try:
+            found[name] = _stored(path, names, leaf)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{'/'.join(names)} cannot be read, {error}") from error
+    return found
+
+
+def _leaves(tree: dict[Any, Any], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in tree.items():
+        if not isinstance(name, str):
+            raise ValueError(f"below {'/'.join(names)} there is the name {name!r:.100}, which is no text")
         if isinstance(value, dict) and CHUNKED not in value:
             yield from _leaves(value, (*names, name))
         else:
             yield (*names, name), value
 
 
-def _torch_name(names: tuple[str, ...]) -> str:
-    return ".".join((*names[:-1], NAMES.get(names[-1], names[-1])))
-
-
 def _stored(path: Path, names: tuple[str, ...], leaf: Any) -> StoredTensor:
     pieces, shape = [leaf], None
     if isinstance(leaf, dict):
-        shape = tuple(leaf["shape"][str(axis)] for axis in range(len(leaf["shape"])))
+        shape = _shape([leaf["shape"][str(axis)] for axis in range(len(leaf["shape"]))])
         pieces = [leaf["chunks"][str(k)] for k in range(len(leaf["chunks"]))]
-    if not all(isinstance(piece, _Array) for piece in pieces):
-        raise ValueError(f"{path}: {'/'.join(names)} is no array")
+    if not pieces or not all(isinstance(piece, _Array) for piece in pieces):
+        raise ValueError("it is no array")
+    dtype = _dtype(pieces[0].dtype)
+    for piece in pieces:
+        if piece.dtype != pieces[0].dtype:
+            raise ValueError(f"its parts have the types {pieces[0].dtype} and {piece.dtype}")
+        if math.prod(piece.shape) * dtype.itemsize != piece.size:
+            raise ValueError(f"it has shape {piece.shape} of {piece.dtype} and {piece.size} bytes")
+    shape = pieces[0].shape if shape is None else shape
+    if math.prod(shape) != sum(math.prod(piece.shape) for piece in pieces):
+        raise ValueError(f"its parts have other numbers than its shape {shape}")
     return StoredTensor(
         path=path,
-        dtype=pieces[0].dtype,
-        pieces=tuple((piece.offset, piece.size) for piece in pieces),
-        flax_shape=pieces[0].shape if shape is None else shape,
-        transposed=names[-1] == "kernel" and len(pieces[0].shape if shape is None else shape) == 2,
+        dtype=dtype,
+        pieces=tuple((piece.offset, math.prod(piece.shape)) for piece in pieces),
+        flax_shape=shape,
+        transposed=names[-1] == "kernel" and len(shape) == 2,
     )
+
+
+def _dtype(name: str) -> np.dtype:
+    if name == "bfloat16":
+        return np.dtype(ml_dtypes.bfloat16)
+    if name not in _TYPES:
+        raise ValueError(f"it has the type {name!r:.100}; t2t reads bfloat16, {', '.join(_TYPES)}")
+    return np.dtype(name)
+
+
+def _shape(sizes: Any) -> tuple[int, ...]:
+    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError(f"{sizes!r:.100} is no shape")
+    return tuple(sizes)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Array:
-    dtype: np.dtype
+    dtype: str
     shape: tuple[int, ...]
     offset: int
     size: int
+    """Bytes."""
 
 
+_TYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+          "bool", "complex64", "complex128")  # fmt: skip
+_MAX_DEPTH = 100
 _NUMBERS = {0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
@@ -142,27 +185,41 @@ def _head(content: Any, at: int) -> tuple[str, Any, int]:
     return kind, struct.unpack_from(form, content, at + 1)[0], at + 1 + struct.calcsize(form)
 
 
-def _value(content: Any, at: int) -> tuple[Any, int]:
+def _value(content: Any, at: int, depth: int) -> tuple[Any, int]:
     """The value at an offset, arrays by where they lie, and the offset behind it."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"its values are nested more than {_MAX_DEPTH} deep")
     kind, size, at = _head(content, at)
     if kind == "value":
         return size, at
     if kind in ("map", "list"):
         values = []
         for _ in range(size * (2 if kind == "map" else 1)):
-            value, at = _value(content, at)
+            value, at = _value(content, at, depth + 1)
             values.append(value)
-        return (dict(zip(values[::2], values[1::2], strict=True)) if kind == "map" else values), at
-    if kind == "extension":
-        number, at = content[at], at + 1
-        return (_array(content, at) if number == ARRAY else None), at + size
-    if at + size > len(content):
+        return (_map(values) if kind == "map" else values), at
+    end = at + size + (kind == "extension")  # whose type stands before it
+    if end > len(content):
         raise IndexError("it ends in the middle of a value")
-    return (content[at : at + size].decode() if kind == "text" else (at, size)), at + size
+    if kind == "extension":
+        return (_array(content, at + 1, end, depth + 1) if content[at] == ARRAY else None), end
+    return (content[at:end].decode() if kind == "text" else (at, size)), end
 
 
-def _array(content: Any, at: int) -> _Array:
-    (shape, dtype, (offset, size)), _ = _value(content, at)
-    name = dtype if isinstance(dtype, str) else content[dtype[0] : sum(dtype)].decode()
-    kind = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
-    return _Array(kind, tuple(shape), offset, size // kind.itemsize)
+def _map(values: list[Any]) -> dict[Any, Any]:
+    found = dict(zip(values[::2], values[1::2], strict=True))
+    if 2 * len(found) != len(values):
+        raise ValueError("a map of it has a name twice")
+    return found
+
+
+def _array(content: Any, at: int, end: int, depth: int) -> _Array:
+    parts, after = _value(content, at, depth)
+    if after != end or not isinstance(parts, list) or len(parts) != 3:
+        raise ValueError(f"the extension at {at} is no array: shape, type and bytes")
+    shape, dtype, data = parts
+    if isinstance(dtype, tuple):
+        dtype = content[dtype[0] : sum(dtype)].decode()
+    if not isinstance(dtype, str) or not isinstance(data, tuple):
+        raise ValueError(f"the extension at {at} is no array: shape, type and bytes")
+    return _Array(dtype, _shape(shape), *data)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import safetensors
 
-from t2t.hf import flax_files, original_t5, torch_files
+from t2t.hf import file_checks, flax_files, original_t5, torch_files
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class TensorReader:
 
     Raises:
         FileNotFoundError: there is none, or a shard is missing.
-        ValueError: a file that is damaged, or that would run code.
+        ValueError: a file that is damaged, stands for another (Git LFS), or would run code.
     """
 
     def __init__(self, directory: str | os.PathLike):
@@ -92,6 +92,9 @@ def _open(directory: Path) -> dict[str, Stored]:
             return _open_shards(directory, kind)
     if original_t5.holds(directory):
         return dict(original_t5.open_tensors(directory))
+    for file in (directory / name for kind in FORMATS for name in (kind.single, kind.index)):
+        if file_checks.is_dangling(file):
+            raise FileNotFoundError(file_checks.dangling(file))
     known = ", ".join(kind.single for kind in FORMATS)
     others = sorted(p.name for p in directory.glob("*") if p.suffix in (".bin", ".msgpack", ".h5", ".pt", ".ckpt"))
     held = f"; it holds {', '.join(others)}: save the model as safetensors first" if others else ""
@@ -100,22 +103,49 @@ def _open(directory: Path) -> dict[str, Stored]:
 
 def _open_shards(directory: Path, kind: Format) -> dict[str, Stored]:
     index = directory / kind.index
-    try:
-        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        odd = [shard for shard in shards.values() if not isinstance(shard, str) or Path(shard).name != shard]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{index} is no index of shards, an object with a weight_map: {error}") from error
-    if odd:
-        raise ValueError(f"{index} names {odd[0]!r}, which is no name of a file beside it")
+    shards = _weight_map(index)
     names = sorted(set(shards.values()))
-    absent = [name for name in names if not (directory / name).exists()]
+    for name in names:
+        if file_checks.is_dangling(directory / name):
+            raise FileNotFoundError(file_checks.dangling(directory / name))
+    absent = [name for name in names if not os.path.exists(directory / name)]
     if absent:
-        raise FileNotFoundError(f"{index} names shards that are missing: {', '.join(absent)}")
+        raise FileNotFoundError(
+            f"{index} names shards that are missing: {', '.join(absent)}. Copy or download them into {directory}, or "
+            f"put the whole model there as {kind.single}"
+        )
     opened = {name: kind.open(directory / name) for name in names}
     lacking = sorted(name for name, shard in shards.items() if name not in opened[shard])
     if lacking:
-        raise ValueError(f"{index} names tensors that their shards do not hold: {', '.join(lacking)}")
+        raise ValueError(
+            f"{index} and its files are not of one model; copy or download all of them again. It names tensors that "
+            f"their shards do not hold: {', '.join(lacking)}"
+        )
     return {name: opened[shard][name] for name, shard in shards.items()}
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    """Which file beside an index holds each tensor, by name."""
+    file_checks.require(index)
+    try:
+        content = json.loads(index.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{index} is no index of shards, it is not JSON ({error}): {file_checks.AGAIN}") from error
+    shards = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(shards, dict):
+        raise ValueError(f"{index} is no index of shards, a JSON object with a weight_map: {file_checks.AGAIN}")
+    if odd := [shard for shard in shards.values() if not _is_file_name(shard)]:
+        raise ValueError(
+            f"{index} names {odd[0]!r:.200}, which is no name of a file beside it: {file_checks.AGAIN}; shards lie in "
+            "the folder of their index"
+        )
+    if not shards:
+        raise ValueError(f"{index} names no tensors: {file_checks.AGAIN}")
+    return shards
+
+
+def _is_file_name(name: Any) -> bool:
+    return isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name and "\0" not in name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,10 +166,11 @@ class _SafeTensor:
 
 
 def _open_safetensors(path: Path) -> dict[str, Stored]:
+    file_checks.require(path)
     try:
         file = safetensors.safe_open(str(path), framework="numpy")
     except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as safetensors: {error}; copy or download it again") from error
+        raise ValueError(f"{path} cannot be read as safetensors: {error}; {file_checks.AGAIN}") from error
     return {name: _SafeTensor(file, name) for name in file.keys()}
 
 

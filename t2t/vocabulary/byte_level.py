@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from t2t.vocabulary import base, words
+from t2t.vocabulary import base, reading, words
 
 _SPECIAL = re.compile(rf"(<mask>|<extra_id_\d+>|{'|'.join(map(re.escape, base.MODES))})")
 
@@ -37,6 +37,8 @@ class ByteVocabulary(base.Vocabulary):
         """
         if sentinels < 0:
             raise ValueError(f"sentinels={sentinels} must not be negative")
+        if sentinels >= reading.MAX_IDS:
+            raise ValueError(f"sentinels={sentinels} is too many: a vocabulary has at most {reading.MAX_IDS} ids")
         first = self._OFFSET + 256
         self.mask_id = first if mask else None
         names = base.MODES if modes else ()

@@ -1,13 +1,12 @@
 """Reading vocabularies: which kind a directory or a file holds."""
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from t2t.vocabulary import base, byte_level, moses_bpe, published, sentencepiece_model, tokenizers_library
+from t2t.vocabulary import base, byte_level, moses_bpe, published, reading, sentencepiece_model, tokenizers_library
 
 SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *published.FAIRSEQ_FILES)
 FILES = (
@@ -17,13 +16,26 @@ FILES = (
 
 Read = TypeVar("Read", bound=base.Vocabulary)
 
+_TOKEN = (str, dict, type(None))
+_FLAG = (bool, type(None))
+KINDS: dict[str, tuple[type, ...]] = {
+    "tokenizer_class": (str, type(None)),
+    "additional_special_tokens": (list, type(None)),
+    "added_tokens_decoder": (dict, type(None)),
+    "extra_ids": (int, type(None)),
+    **dict.fromkeys(("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"), _FLAG),
+    **dict.fromkeys(("keep_accents", "split_by_punct", "do_lowercase_and_remove_accent"), _FLAG),
+    **dict.fromkeys((f"{name}_token" for name in ("pad", "bos", "cls", "eos", "sep", "unk", "mask")), _TOKEN),
+}
+"""What tokenizer_config.json and special_tokens_map.json may say under the names that are read."""
+
 BYTES_CLASS = "ByT5Tokenizer"
 """The class of transformers whose vocabulary is bytes: a repository that names it needs no file of a vocabulary."""
 
 
 def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
     """The vocabulary of a directory or a file; `Vocabulary.load` explains the arguments."""
-    if not path.exists():
+    if not path.exists() and not reading.is_dangling(path):
         raise FileNotFoundError(f"vocabulary {path} does not exist")
     if not path.is_dir():
         return _load_file(path, sentinels)
@@ -37,9 +49,13 @@ def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
     first, *others = found
     # T5's tokenizer.json puts a space after sentinels; its SentencePiece model is the truth where it has all tokens.
     if first.name == tokenizers_library.TokenizerVocabulary.FILE and others and others[0].name in SENTENCEPIECE_FILES:
-        if sentencepiece_model.is_t5_layout(others[0].read_bytes()):
+        with _reading(others[0]):
+            is_t5 = sentencepiece_model.is_t5_layout(reading.read_bytes(others[0]))
+        if is_t5:
             vocabulary = _load_file(others[0], sentinels)
-            return vocabulary if not _lacking(vocabulary, _added(path)) else _load_file(first, sentinels)
+            with _reading(first):
+                lacking = _lacking(vocabulary, _added(path))
+            return vocabulary if not lacking else _load_file(first, sentinels)
     return _load_file(first, sentinels)
 
 
@@ -49,21 +65,22 @@ def holds(directory: Path) -> bool:
 
 
 def _held(directory: Path) -> list[Path]:
-    """The files of a directory that are a vocabulary each, the most complete first."""
-    found = [directory / name for name in FILES if (directory / name).exists()]
+    """The files of a directory that are a vocabulary each, the most complete first; else links that lead nowhere."""
+    files = [directory / name for name in FILES]
+    found = [file for file in files if file.exists()] or [file for file in files if reading.is_dangling(file)]
     return [file for file in found if file.name != "vocab.json" or (directory / "merges.txt").exists()]
 
 
 def _load_own(directory: Path) -> base.Vocabulary:
-    config = json.loads((directory / base.CONFIG_FILE).read_text(encoding="utf-8"))
+    config = reading.read_object(directory / base.CONFIG_FILE)
     kind, size, start_id = (config.pop(name, None) for name in ("kind", "size", "start_id"))
     if kind == byte_level.ByteVocabulary.kind:
         loaded = byte_level.ByteVocabulary(**config)
     elif kind == sentencepiece_model.SentencePieceVocabulary.kind:
-        model = (directory / sentencepiece_model.SentencePieceVocabulary.FILE).read_bytes()
+        model = reading.read_bytes(directory / sentencepiece_model.SentencePieceVocabulary.FILE)
         loaded = sentencepiece_model.SentencePieceVocabulary(model, **config)
     elif kind == tokenizers_library.TokenizerVocabulary.kind:
-        definition = (directory / tokenizers_library.TokenizerVocabulary.FILE).read_text(encoding="utf-8")
+        definition = reading.read_text(directory / tokenizers_library.TokenizerVocabulary.FILE)
         loaded = tokenizers_library.TokenizerVocabulary(definition, **config)
     elif kind == moses_bpe.MosesVocabulary.kind:
         loaded = moses_bpe.MosesVocabulary(*_vocab_and_merges(directory), **config)
@@ -85,8 +102,12 @@ def _reading(path: Path) -> Iterator[None]:
     """Names the path in errors of what is read from it."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise ValueError(f"{path} cannot be read as a vocabulary: {error}") from error
+    except OSError:
+        raise
+    except Exception as error:  # the libraries that read what is damaged raise errors of many kinds
+        plain = isinstance(error, ValueError | RuntimeError) or type(error) is Exception
+        reason = f"{error}" if plain else f"{type(error).__name__}, {error}"
+        raise ValueError(f"{path} cannot be read as a vocabulary: {reason}") from error
 
 
 def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
@@ -95,7 +116,7 @@ def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
     config = _tokenizer_config(path.parent)
     names = _special_names(config)
     if path.suffix == ".json" and path.name != "vocab.json":
-        return tokenizers_library.TokenizerVocabulary(path.read_text(encoding="utf-8"), names=names)
+        return tokenizers_library.TokenizerVocabulary(reading.read_text(path), names=names)
     if path.name in ("vocab.json", "merges.txt"):
         if vocabulary := _moses(path.parent, names, config):
             return vocabulary
@@ -110,14 +131,15 @@ def _read_file(path: Path, sentinels: int | None) -> base.Vocabulary:
     added = path.parent / "added_tokens.json"
     if added.exists():
         others = (_content(token) for token in config.get("additional_special_tokens") or ())
-        listed = json.loads(added.read_text(encoding="utf-8"))
+        listed = reading.read_object(added)
+        reading.check_ids(added, listed)
         definition = tokenizers_library.with_added_tokens(definition, listed, special={*names.values(), *others})
     return tokenizers_library.TokenizerVocabulary(definition, names=names)
 
 
 def _vocab_and_merges(directory: Path) -> tuple[str, str]:
     """The texts of a vocab.json and the merges.txt beside it."""
-    vocab, merges = ((directory / name).read_text(encoding="utf-8") for name in ("vocab.json", "merges.txt"))
+    vocab, merges = (reading.read_text(directory / name) for name in ("vocab.json", "merges.txt"))
     return vocab, merges
 
 
@@ -125,9 +147,11 @@ def _moses(directory: Path, names: dict[str, str], config: dict[str, Any]) -> mo
     """The vocabulary of a vocab.json and merges.txt whose words the Moses toolkit cuts; None where it is another."""
     if not all((directory / name).exists() for name in ("vocab.json", "merges.txt")):
         return None
-    vocab, merges = _vocab_and_merges(directory)
-    if not moses_bpe.is_one(json.loads(vocab)):
+    ids = reading.read_object(directory / "vocab.json")
+    reading.check_ids(directory / "vocab.json", ids)
+    if not moses_bpe.is_one(ids):
         return None
+    vocab, merges = _vocab_and_merges(directory)
     if (name := _class_name(directory)) not in ("", moses_bpe.CLASS):
         raise ValueError(f"it is read by {name}, which cuts words in its own way; t2t knows that of {moses_bpe.CLASS}")
     lowercase = config.get("do_lowercase_and_remove_accent", True)
@@ -147,10 +171,9 @@ def _class_name(directory: Path) -> str:
     for name in ("tokenizer_config.json", "config.json"):
         if (directory / name).exists():
             try:
-                content = json.loads((directory / name).read_text(encoding="utf-8"))
+                said = reading.read_object(directory / name).get("tokenizer_class")
             except ValueError:
                 continue  # who needs the file says so
-            said = content.get("tokenizer_class") if isinstance(content, dict) else None
             if isinstance(said, str):
                 return re.sub("Fast\\Z", "", said)
     return ""
@@ -171,15 +194,20 @@ def _added(directory: Path) -> dict[str, int]:
     """The tokens that the files of a directory name one by one, with their ids: special ones and those added later."""
     file = directory / tokenizers_library.TokenizerVocabulary.FILE
     if file.exists():
-        try:
-            listed = json.loads(file.read_text(encoding="utf-8")).get("added_tokens") or []
-        except ValueError as error:
-            raise ValueError(f"{file} is not JSON: {error}") from error
-        return {token["content"]: token["id"] for token in listed}
-    by_id = _tokenizer_config(directory).get("added_tokens_decoder") or {}
-    file = directory / "added_tokens.json"
-    by_name = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return {**{token["content"]: int(number) for number, token in by_id.items()}, **by_name}
+        listed = reading.read_object(file).get("added_tokens") or []
+        reading.check(file, "added_tokens", listed, (list,))
+        for token in listed:
+            reading.check(file, "one of its added_tokens", token, (dict,))
+        ids = {token.get("content"): token.get("id") for token in listed}
+    else:
+        file = directory / "tokenizer_config.json"
+        by_id = _tokenizer_config(directory).get("added_tokens_decoder") or {}
+        ids = {_content(token): int(number) if number.isdecimal() else number for number, token in by_id.items()}
+        if (directory / "added_tokens.json").exists():
+            file = directory / "added_tokens.json"
+            ids |= reading.read_object(file)
+    reading.check_ids(file, ids)
+    return ids
 
 
 def _lacking(vocabulary: base.Vocabulary, added: dict[str, int]) -> list[str]:
@@ -193,14 +221,32 @@ def _tokenizer_config(directory: Path) -> dict[str, Any]:
     config = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (directory / name).exists():
-            content = json.loads((directory / name).read_text(encoding="utf-8"))
+            content = reading.read_object(directory / name)
+            for key in sorted(KINDS.keys() & content.keys()):
+                _check(directory / name, key, content[key])
             config |= {key: value for key, value in content.items() if value is not None or key not in config}
     return config
 
 
+def _check(path: Path, key: str, value: Any) -> None:
+    """Nothing, where a value of a file is what `KINDS` says, and the tokens in it have texts."""
+    reading.check(path, key, value, KINDS[key])
+    tokens = value if isinstance(value, list) else []
+    if key == "added_tokens_decoder":
+        tokens = (value or {}).values()
+    elif KINDS[key] == _TOKEN:
+        tokens = [value]
+    for token in tokens:
+        reading.check(path, key, token, _TOKEN)
+        if isinstance(token, dict):
+            reading.check(path, f"content of {key}", token.get("content"), (str,))
+    if key == "extra_ids" and value is not None and not 0 <= value < reading.MAX_IDS:
+        raise ValueError(f"{path} says extra_ids: {value}; possible are 0 to {reading.MAX_IDS - 1}")
+
+
 def _content(token: Any) -> Any:
     """The text of a token that a file names alone, or with what else there is to say of it."""
-    return token["content"] if isinstance(token, dict) else token
+    return token.get("content") if isinstance(token, dict) else token
 
 
 def _special_names(config: dict[str, Any]) -> dict[str, str]:

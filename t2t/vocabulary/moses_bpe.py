@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from t2t.vocabulary import base, moses, words
+from t2t.vocabulary import base, moses, reading, words
 
 END_OF_WORD = "</w>"
 MASK = "<special1>"
@@ -47,8 +47,9 @@ class MosesVocabulary(base.Vocabulary):
         self.vocab, self.merges, self.lowercase = vocab, merges, lowercase
         self.names = {role: name for role, name in (names or {}).items() if name}
         self._ids = json.loads(vocab)
-        if not isinstance(self._ids, dict) or not all(type(token) is int for token in self._ids.values()):
+        if not isinstance(self._ids, dict):
             raise ValueError("vocab is no JSON object of pieces and ids")
+        reading.check_ids("vocab", self._ids)
         self.size = max(self._ids.values(), default=-1) + 1
         for role, token in base.roles(self._ids, {"mask": MASK, **self.names}).items():
             setattr(self, role, token)

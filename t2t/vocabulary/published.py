@@ -1,11 +1,10 @@
 """What the tokenizers of published SentencePiece models do that their files do not say."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from t2t.vocabulary import base, sentencepiece_model
+from t2t.vocabulary import base, reading, sentencepiece_model
 
 FAIRSEQ_FILES = ("sentencepiece.bpe.model",)
 
@@ -29,7 +28,7 @@ def read(path: Path, *, sentinels: int | None, config: dict[str, Any]) -> senten
         sentinels: as for `Vocabulary.load`.
         config: the content of tokenizer_config.json, which may say how many sentinels T5's tokenizer adds (extra_ids).
     """
-    model = path.read_bytes()
+    model = reading.read_bytes(path)
     special = sentencepiece_model.special_pieces(model)
     if path.name in FAIRSEQ_FILES:
         codes = _languages(path, len(sentencepiece_model.pieces(model)), config)
@@ -68,5 +67,6 @@ def _languages(path: Path, num_pieces: int, config: dict[str, Any]) -> list[str]
     if name in LANGUAGES:
         return LANGUAGES[name]
     model_config = path.parent / "config.json"
-    size = json.loads(model_config.read_text(encoding="utf-8")).get("vocab_size") if model_config.exists() else None
+    size = reading.read_object(model_config).get("vocab_size") if model_config.exists() else None
+    reading.check(model_config, "vocab_size", size, (int, type(None)))
     return next((codes for codes in LANGUAGES.values() if size == num_pieces + len(codes) + 2), [])

@@ -190,9 +190,11 @@ def _parse(model: bytes):
     try:
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     except message.DecodeError as error:
-        raise ValueError("not a SentencePiece model: the file is damaged or of another kind") from error
+        raise ValueError(
+            "not a SentencePiece model: the file is damaged (copy or download it again) or of another kind"
+        ) from error
     if not proto.pieces:
-        raise ValueError("not a SentencePiece model: it has no pieces")
+        raise ValueError("not a SentencePiece model: it has no pieces; copy or download it again")
     return proto
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2t.vocabulary import base, words
+from t2t.vocabulary import base, reading, words
 
 END_OF_WORD = "</w>"
 """Ends the pieces that end a word in BPE that is not byte-level, such as GPT's."""
@@ -33,10 +33,16 @@ class TokenizerVocabulary(base.Vocabulary):
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(definition)
         except Exception as error:  # the library raises nothing more precise
-            raise ValueError(f"the tokenizers library cannot read the definition: {error}") from error
+            raise ValueError(
+                f"the tokenizers library cannot read the definition: {error}; if it is a file's, copy or download that "
+                "again"
+            ) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        if not self._ids:
+            raise ValueError("the definition has no pieces")
+        reading.check_ids("the definition", self._ids)
         self.size = max(self._ids.values()) + 1
         for role, token in base.roles(self._ids, self.names).items():
             setattr(self, role, token)
@@ -79,7 +85,8 @@ def word_rules(definition: dict[str, Any]) -> dict[str, words.PieceRule]:
         ValueError: nothing in it says how.
     """
     model = definition["model"]
-    kind = model.get("type") or ("BPE" if "merges" in model else "WordPiece")
+    unnamed = "BPE" if "merges" in model else "Unigram" if isinstance(model["vocab"], list) else "WordPiece"
+    kind = model.get("type") or unnamed
     if kind == "WordLevel":
         return {"begins": lambda piece: True}
     if suffix := model.get("end_of_word_suffix"):
@@ -105,16 +112,20 @@ def wordpiece_definition(path: Path, names: dict[str, str], config: dict[str, An
         config: tokenizer_config.json; text is put in lower case if it says so, or says nothing and no piece of the
             file has a capital.
     """
-    pieces = path.read_text(encoding="utf-8").split("\n")
+    pieces = reading.read_text(path).split("\n")
     vocab = {piece.rstrip("\r"): i for i, piece in enumerate(pieces) if piece}
     if base.roles(vocab, names)["unk_id"] is None:
-        raise ValueError(f"{path} is no WordPiece vocabulary: it has no token for unknown words")
+        raise ValueError(
+            f"{path} is no WordPiece vocabulary: it has no token for unknown words. Copy or download it again, or name "
+            "that token in tokenizer_config.json (unk_token)"
+        )
+    strip_accents = config.get("strip_accents")
     return wordpiece(
         vocab,
         _special_tokens(vocab, names),
-        lowercase=config.get("do_lower_case", not any(p != p.lower() for p in vocab if not p.startswith("["))),
-        strip_accents=config.get("strip_accents"),
-        space_chinese=config.get("tokenize_chinese_chars", True),
+        lowercase=bool(config.get("do_lower_case", not any(p != p.lower() for p in vocab if not p.startswith("[")))),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
+        space_chinese=bool(config.get("tokenize_chinese_chars", True)),
         unknown=names.get("unk"),
     )
 
@@ -164,9 +175,15 @@ def bpe_definition(directory: Path, names: dict[str, str], config: dict[str, Any
     for name in ("vocab.json", "merges.txt"):
         if not (directory / name).exists():
             raise FileNotFoundError(f"BPE needs vocab.json and merges.txt; {directory / name} is missing")
-    vocab = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
-    lines = (directory / "merges.txt").read_text(encoding="utf-8").split("\n")
+    vocab = reading.read_object(directory / "vocab.json")
+    reading.check_ids(directory / "vocab.json", vocab)
+    lines = reading.read_text(directory / "merges.txt").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    if odd := next((pair for pair in merges if len(pair) != 2 or not {*pair, "".join(pair)} <= vocab.keys()), None):
+        raise ValueError(
+            f"{directory / 'merges.txt'} has the line {' '.join(odd)!r:.100}; expected are two pieces of vocab.json "
+            "that make a third: copy or download both files again"
+        )
     special = _special_tokens(vocab, names)
     if not any(piece.endswith(END_OF_WORD) for piece in vocab):
         # The mask of RoBERTa and DeBERTa takes the space before it: "a <mask>" is two tokens.
@@ -177,7 +194,7 @@ def bpe_definition(directory: Path, names: dict[str, str], config: dict[str, Any
             merges,
             special,
             mask=base.name_of_role(vocab, "mask", names) if takes_space else None,
-            add_prefix_space=config.get("add_prefix_space", False),
+            add_prefix_space=bool(config.get("add_prefix_space", False)),
         )
     if special != ["<unk>"]:
         raise ValueError(

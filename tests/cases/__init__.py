@@ -6,6 +6,8 @@ these besides:
 
     IS_DERIVED           True: the family only renames and resizes another
     COUNTS_POSITIONS     True: transformers counts positions in the text, so that padding may stand before it
+    SURE_OF_ITS_INPUT    True: a fresh model predicts the token that it reads, since its output is its embedding, and
+                         that is normalised or large; elsewhere a fresh model prefers no token
     READ_AS_OTHERS       classes that t2t reads as another class, and that no case has
     LABELS               (attributes of config.json, head asked for, fields that it then has), one row for each rule
     SPREADS              pattern of parameters -> standard deviation by the config, where papers say another one than

@@ -30,6 +30,9 @@ LABELS = (
     ({"hidden_dropout": 0.2}, heads.TokenClassification(), {"dropout": 0.2}),
 )
 
+# Its embedding is normalised, so that norm(x) . x = std * d_model, which is 20 nats and more.
+SURE_OF_ITS_INPUT = True
+
 # arXiv:2211.05100: as Megatron-LM, which scales the projections into the residual stream.
 SPREADS = {".*(out|down)/kernel": lambda config: 0.02 * (2 * config["n_layer"]) ** -0.5}
 

@@ -90,7 +90,7 @@ def test_pickles_run_nothing(tmp_path, as_zip):
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1, 2]), pickle.dumps(torch_files.MAGIC)])
+@pytest.mark.parametrize("content", [b"nonsense", pickle.dumps([1, 2]), pickle.dumps(torch_files.MAGIC)])
 def test_what_is_no_state_dict_is_refused(tmp_path, content):
     (tmp_path / "pytorch_model.bin").write_bytes(content)
     with pytest.raises(ValueError, match="PyTorch state dict"):
@@ -120,3 +120,36 @@ def test_parameters_of_flax(tmp_path, monkeypatch, chunk_bytes):
         (tmp_path / "flax_model.msgpack").write_bytes(content[:length])
         with pytest.raises(ValueError, match="no file of Flax|empty file"):
             flax_files.open_file(tmp_path / "flax_model.msgpack")
+
+
+def test_what_stands_in_place_of_the_weights_is_told(tmp_path):
+    for name in ("link", "shard", "missing", "t5", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link" / "model.safetensors").symlink_to("blobs/1234")
+    with pytest.raises(FileNotFoundError, match="model.safetensors is a link to blobs/1234, which is not there"):
+        TensorReader(tmp_path / "link")
+    for name in ("shard", "missing"):
+        index = {"weight_map": {"a": "part.safetensors"}}
+        (tmp_path / name / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "shard" / "part.safetensors").symlink_to("blobs/1234")
+    with pytest.raises(FileNotFoundError, match="part.safetensors is a link to blobs/1234"):
+        TensorReader(tmp_path / "shard")
+    with pytest.raises(FileNotFoundError, match=r"missing: part.safetensors. Copy or download them into .*missing, or"):
+        TensorReader(tmp_path / "missing")
+    (tmp_path / "t5" / "checkpoint").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n")
+    with pytest.raises(ValueError, match=r"checkpoint is a pointer of Git LFS .*git lfs pull"):
+        TensorReader(tmp_path / "t5")
+    for step in (1, 2):
+        for ending in ("index", "data-00000-of-00001"):
+            (tmp_path / "two" / f"model.ckpt-{step}.{ending}").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"two holds 2 checkpoints; leave the files of one, such as model.ckpt-\d.\*"):
+        TensorReader(tmp_path / "two")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x10", b"<!doctype html>" * 9, b"\x02\0\0\0\0\0\0\0{}more"])
+def test_damaged_safetensors_are_told_with_the_way_to_mend_them(tmp_path, content):
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"model.safetensors .*: copy or download it again|; copy or download it again"
+    ):
+        TensorReader(tmp_path)

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import pytest
+from sentencepiece import sentencepiece_model_pb2
 
 from t2t import vocabulary as vocabularies
 from t2t.vocabulary import files
@@ -143,6 +144,78 @@ def test_lower_case_is_read_from_the_configuration_or_the_pieces(tmp_path):
     assert vocabularies.Vocabulary.load(tmp_path).encode("Hello") == cased.encode("hello")
     uncased = vocabularies.Vocabulary.load(shared_data("tokenizers", "bert-base-uncased"))
     assert uncased.encode("Hello") == uncased.encode("hello")
+
+
+SOME = {"vocab.txt": "[UNK]\n[PAD]\na\n", "vocab.json": '{"<unk>": 0, "a": 1}', "merges.txt": "#version: 0.2\n"}
+"""Files of tiny vocabularies."""
+ADDED = ("added_tokens.json", "vocab.txt")
+SAID = ("tokenizer_config.json", "vocab.txt")
+DAMAGED = [
+    *((*beside, "[]", "holds a list; expected is a JSON object") for beside in (ADDED, SAID)),
+    ("special_tokens_map.json", "vocab.txt", "[]", "holds a list; expected is a JSON object"),
+    ("vocab.json", "merges.txt", "[]", "holds a list; expected is a JSON object"),
+    ("tokenizer.json", "", "[]", "cannot be read as a vocabulary"),
+    ("tokenizer.json", "", "{}", "cannot be read as a vocabulary"),
+    ("vocabulary.json", "", "[]", "holds a list; expected is a JSON object"),
+    ("vocabulary.json", "", '{"kind": "bytes", "sentinels": "7"}', "cannot be read as a vocabulary"),
+    ("vocabulary.json", "", '{"kind": "bytes", "sentinels": 1000000000000}', "sentinels=1000000000000 is too many"),
+    ("vocabulary.json", "", '{"kind": "bytes", "start_id": "x"}', "cannot be read as a vocabulary"),
+    (*ADDED, '{"<new>": "x"}', "gives '<new>' the id \"x\"; ids are integers"),
+    (*ADDED, '{"<new>": 100000000000000}', "gives '<new>' the id 100000000000000; ids are integers"),
+    (*SAID, '{"do_lower_case": 7}', "says do_lower_case: 7; expected is true or false or null"),
+    (*SAID, '{"tokenizer_class": 5}', "says tokenizer_class: 5; expected is a string or null"),
+    (*SAID, '{"mask_token": []}', r"says mask_token: \[\]; expected is a string or an object or null"),
+    (*SAID, '{"mask_token": {"text": "x"}}', "says content of mask_token: null; expected is a string"),
+    (*SAID, '{"additional_special_tokens": [5]}', "says additional_special_tokens: 5; expected is a string"),
+    (*SAID, '{"added_tokens_decoder": {"1": 5}}', "says added_tokens_decoder: 5; expected is a string"),
+    (*SAID, '{"extra_ids": -1}', "says extra_ids: -1; possible are 0"),
+    (*SAID, '{"extra_ids": 1e3}', "says extra_ids: 1000.0; expected is an integer"),
+    ("vocab.json", "merges.txt", '{"<unk>": 0, "a": 1000000000000}', "gives 'a' the id 1000000000000"),
+    ("merges.txt", "vocab.json", "a b c\n", "has the line 'a b c'; expected are two pieces"),
+    ("merges.txt", "vocab.json", "x y\n", "has the line 'x y'; expected are two pieces"),
+    ("spiece.model", "", "version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+]
+
+
+@pytest.mark.parametrize(("name", "beside", "content", "message"), DAMAGED)
+def test_files_that_hold_something_else_are_named(tmp_path, name, beside, content, message):
+    if beside:
+        (tmp_path / beside).write_text(SOME[beside])
+        SOME.get(name) and (tmp_path / name).write_text(SOME[name])
+        vocabularies.Vocabulary.load(tmp_path) if name != "vocab.json" else None
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message) as raised:
+        vocabularies.Vocabulary.load(tmp_path)
+    assert name in str(raised.value)
+
+
+@pytest.mark.parametrize("content", ['{"added_tokens": 5}', '{"added_tokens": [5]}', '{"added_tokens": [{}]}', "[]"])
+def test_a_tokenizer_json_beside_a_model_is_named_too(tmp_path, content):
+    model = sentencepiece_model_pb2.ModelProto()
+    for kind, names in ((3, ("<pad>", "</s>")), (2, ("<unk>",)), (1, ("▁", "a"))):  # control, unknown, normal
+        for name in names:
+            model.pieces.add(piece=name, score=-1.0, type=kind)
+    (tmp_path / "spiece.model").write_bytes(model.SerializeToString())
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(ValueError, match=r"tokenizer.json .*(expected is|ids are integers)"):
+        vocabularies.Vocabulary.load(tmp_path)
+
+
+def test_a_config_json_beside_a_model_is_named_too(tmp_path):
+    model = shared_data("tokenizers", "small_test_spm", "hf_test_sentencepiece.model")
+    shutil.copy(model, tmp_path / "sentencepiece.bpe.model")
+    for content, message in (("[]", "holds a list"), ('{"vocab_size": "x"}', 'says vocab_size: "x"; expected is')):
+        (tmp_path / "config.json").write_text(content)
+        with pytest.raises(ValueError, match=f"config.json {message}"):
+            vocabularies.Vocabulary.load(tmp_path)
+
+
+def test_a_link_that_leads_nowhere_is_no_missing_vocabulary(tmp_path):
+    (tmp_path / "vocab.txt").symlink_to("blobs/1234")
+    assert files.holds(tmp_path)
+    for path in (tmp_path, tmp_path / "vocab.txt"):
+        with pytest.raises(FileNotFoundError, match="vocab.txt is a link to blobs/1234, which is not there"):
+            vocabularies.Vocabulary.load(path)
 
 
 def test_missing_files_are_named(tmp_path):

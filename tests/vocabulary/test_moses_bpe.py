@@ -82,7 +82,7 @@ def test_added_tokens_must_be_in_the_vocabulary(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("vocab", "problem"), [("[]", "no JSON object"), ('{"a": "b"}', "no JSON object"), ("{}", "no <unk>")]
+    ("vocab", "problem"), [("[]", "no JSON object"), ('{"a": "b"}', "ids are integers"), ("{}", "no <unk>")]
 )
 def test_damaged_vocabularies_are_refused(vocab, problem):
     with pytest.raises(ValueError, match=problem):
