@@ -3,7 +3,7 @@
 Reproduces: the encoder-decoder of UL2's comparisons, 500,000 steps of 128 rows of 512 inputs and 512 targets, in the
     shape of T5 1.1 base with SiLU gates (the paper's has 335 million parameters and does not state its shape). All
     denoisers are equally likely; c4_ul2_40_40_20 in place of c4_ul2 is the other published mixture.
-Paper: Tay et al., "UL2: Unifying Language Learning Paradigms", arXiv:2205.05131, sections 3.1 and 4.1.
+Paper: Tay et al., "UL2: Unifying Language Learning Paradigms", arXiv:2205.05131, sections 3.1 and 4.
 Data: c4/en prepared by TFDS (tasks/c4.py, tasks/c4_ul2.py). The run trains its vocabulary on the same text: 32,384
     ids, of which 300 are sentinels and three are modes. The extreme denoiser with spans of 3 needs 128 sentinels at 512
     inputs and 256 at 1,024; T5's vocabulary has 100. Every denoiser keeps its own cut of the text in memory, seven

@@ -101,7 +101,10 @@ def _name_of(task: str, split: str, facts: Mapping[str, Any] | None) -> str:
 
 
 def describe(thing: Any) -> Any:
-    """What a function, a preprocessor or one of its settings is, as JSON that is the same in every process."""
+    """What a function, a preprocessor or one of its settings is, as JSON that is the same in every process.
+
+    What a thing's text does not tell (files that it reads) it says by a method `cache_facts`.
+    """
     if isinstance(thing, functools.partial) or inspect.isroutine(thing) or inspect.isclass(thing):
         return _describe_callable(thing)
     if inspect.ismodule(thing):
@@ -110,6 +113,8 @@ def describe(thing: Any) -> Any:
         return [str(thing.dtype), thing.shape, hashlib.sha256(thing.tobytes()).hexdigest()]
     if isinstance(thing, seqio.Vocabulary):
         return _describe_vocabulary(thing)
+    if hasattr(thing, "cache_facts"):
+        return [type(thing).__qualname__, _module_hash(type(thing)), thing.cache_facts()]
     if isinstance(thing, set | frozenset):
         return sorted(map(repr, thing))  # their own order differs from process to process
     state = getattr(thing, "__dict__", "") if type(thing).__repr__ is object.__repr__ else ""

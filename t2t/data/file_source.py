@@ -15,8 +15,10 @@ from t2t.data import corpora
 from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
 import seqio
 
+from t2t.data import templates
 from t2t.data.examples import get_task, split_corruption
 from t2t.data.texts import fields_read
+from t2t.data.translation_pairs import TranslationPairs
 
 
 class FileSource(seqio.DataSource):
@@ -127,7 +129,8 @@ def with_files(
     """The task with a user's files as its train and validation split, everything else kept; it is not registered.
 
     Pretraining tasks (those that end in a corruption) read documents, under the name by which their own source has
-    them; supervised ones read records whose fields are named as the task's features, such as inputs and targets.
+    them; supervised ones, and translations, read records with the fields that the task takes of its own source, such as
+    inputs and targets. Solved examples of instructions come from `files`; without any, from the task's own rows.
 
     Raises:
         ValueError: a name that is no task, or no files at all.
@@ -138,8 +141,9 @@ def with_files(
         raise ValueError("with_files needs files or eval_files.")
     task = get_task(task)
     _, corruption = split_corruption(task)
-    if corruption is None:
-        source = FileSource(splits, fields=tuple(task.output_features), on_error=on_error)
+    if corruption is None or isinstance(task.preprocessors[0], TranslationPairs):
+        source = FileSource(splits, fields=tuple(fields_read(task)), on_error=on_error)
     else:
         source = FileSource(splits, field=field, unit=unit, key=fields_read(task)[0], on_error=on_error)
-    return task.replace(source=source)
+    task = task.replace(source=source)
+    return templates.with_solved(task, source) if files else task

@@ -25,7 +25,7 @@ import numpy as np
 from t2t.data import preprocessors, registry, vocabularies  # isort: skip - sets up TensorFlow
 import seqio
 
-from t2t.data import corruption, mixing
+from t2t.data import cache, corruption, mixing
 from t2t.data.host_tensorflow import tf
 
 Row = Mapping[str, str]
@@ -113,6 +113,10 @@ class SourceRows:
         names = _text_fields(dataset)
         rows = itertools.islice(dataset.as_numpy_iterator(), self.limit)
         return tuple({name: _as_text(row[name]) for name in names} for row in rows)
+
+    def cache_facts(self) -> list[Any]:
+        """What decides the rows, for the names of cached tokens that hold some of them."""
+        return [cache.describe_source(self.source, self.split), self.split, self.limit]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -253,6 +257,30 @@ class Prompts:
 def apply_templates(dataset: tf.data.Dataset, **settings: Any) -> tf.data.Dataset:
     """`Prompts(**settings)` as a function: in a `functools.partial` the cache of tokens sees each setting."""
     return Prompts(**settings)(dataset)
+
+
+def prompts_of(step: Callable[..., Any]) -> Prompts | None:
+    """The prompts that a preprocessor of `add_templates` makes; None for others."""
+    is_prompts = isinstance(step, functools.partial) and step.func is apply_templates
+    return Prompts(**step.keywords) if is_prompts else None
+
+
+def draws_solved(task: seqio.Task) -> bool:
+    """Whether prompts of a task hold solved examples from the training split of its source."""
+    made = filter(None, map(prompts_of, task.preprocessors))
+    return any(prompts.shots and isinstance(prompts.solved, SourceRows) for prompts in made)
+
+
+def with_solved(task: seqio.Task, source: seqio.DataSource) -> seqio.Task:
+    """The task with its solved examples, if it has any, drawn from the training split of another source."""
+
+    def changed(step: Callable[..., Any]) -> Callable[..., Any]:
+        prompts = prompts_of(step)
+        if prompts is None or not isinstance(prompts.solved, SourceRows):
+            return step
+        return functools.partial(step, solved=dataclasses.replace(prompts.solved, source=source))
+
+    return task.replace(preprocessors=list(map(changed, task.preprocessors)))
 
 
 def _text_fields(dataset: tf.data.Dataset) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from t2t.data import preprocessors  # isort: skip - sets up TensorFlow
 import seqio
 
+from t2t.data import templates
 from t2t.data.mixtures import Spec, leaf_tasks
+from t2t.data.translation_pairs import TranslationPairs
 
 
 def raw_texts(spec: Spec, *, split: str = "train") -> Iterator[str]:
@@ -40,6 +42,10 @@ def fields_read(task: seqio.Task) -> Sequence[str]:
     first = task.preprocessors[0] if task.preprocessors else None
     if isinstance(first, preprocessors.TextToText):
         return [first.inputs, first.targets]
+    if isinstance(first, TranslationPairs):
+        return [first.source, first.target]
+    if first is not None and (prompts := templates.prompts_of(first)) is not None:
+        return prompts.fields
     if isinstance(first, functools.partial) and first.func is seqio.preprocessors.rekey:
         return [field for field in first.keywords["key_map"].values() if field]
     return list(task.output_features)

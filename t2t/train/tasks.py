@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from t2t.config import Experiment
-from t2t.data import corpora, examples, features, file_source, mixtures
+from t2t.data import corpora, examples, features, file_source, mixtures, templates
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
 from t2t.train import text_metrics
@@ -177,12 +177,16 @@ def _reader_of_files(experiment: Experiment) -> str | None:
 
 
 def _with_files(experiment: Experiment, name: str, *, split: str | None = None) -> examples.Task:
-    """The task on the run's files: those of a split alone, if it has any, since the others need not be there."""
+    """The task on the run's files: those of a split alone, if it has any, since the others need not be there.
+
+    Solved examples of instructions are of the training split, which must be there for them.
+    """
     data = experiment.data
     files = {"train": data.files, "validation": data.eval_files}
-    if split is not None and files.get(split):
-        files = {split: files[split]}
     try:
+        if split is not None and files.get(split):
+            shown = {"train"} if templates.draws_solved(examples.get_task(name)) else set()
+            files = {one: named for one, named in files.items() if one in {split} | shown}
         return file_source.with_files(
             name,
             files=files.get("train", ()),

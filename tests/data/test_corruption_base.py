@@ -108,6 +108,40 @@ def test_what_must_know_the_whole_split_does_not_stream():
     assert bound.learn([TEXT]) == bound
 
 
+def shards(reader, number):
+    """The examples of each host of a number of hosts, as plain seqio reads them."""
+    return [read(reader, seed=3, shard_info=seqio.ShardInfo(index=k, num_shards=number)) for k in range(number)]
+
+
+def test_in_plain_seqio_masks_depend_on_the_number_of_hosts():
+    """What a data set tells of an example is its place in it, which is another one in a part of it."""
+    reader = task(denoisers.MaskedTokens(rate=0.5), *[np.roll(TEXT[:19], k) for k in range(4)])
+    (whole,), parts = shards(reader, 1), shards(reader, 2)
+    assert [example["number"] for part in parts for example in part] == [0, 2, 1, 3]
+    bound = denoisers.MaskedTokens(rate=0.5).bind(LENGTHS, toy.features(BYTES, *BOTH))
+    for part in parts:
+        for place, example in enumerate(part):
+            raw = np.roll(TEXT[:19], int(example["number"]))
+            expected = bound.example({"targets": raw}, corruption.example_rng(3, 0, place))
+            np.testing.assert_array_equal(example["weights"], expected["weights"])
+    assert any((parts[k % 2][k // 2]["weights"] != whole[k]["weights"]).any() for k in range(4))
+
+
+def test_in_plain_seqio_static_masks_are_the_same_on_any_number_of_hosts():
+    reader = task(denoisers.MaskedTokens(copies=1, rate=0.5), *[np.roll(TEXT[:19], k) for k in range(4)])
+    (whole,), parts = shards(reader, 1), shards(reader, 2)
+    for k in range(4):
+        np.testing.assert_array_equal(parts[k % 2][k // 2]["inputs"], whole[k]["inputs"])
+
+
+def test_plain_seqio_goes_on_after_examples_that_are_skipped():
+    reader = task(denoisers.SpanCorruption(), *[np.roll(TEXT, k) for k in range(4)])
+    whole = read(reader, seed=3)
+    rest = reader.get_dataset(LENGTHS, "train", shuffle=False, seed=3).skip(2).as_numpy_iterator()
+    for example, expected in zip(rest, whole[2:], strict=True):
+        np.testing.assert_array_equal(example["inputs"], expected["inputs"])
+
+
 def test_two_corruptions_consume_different_seeds():
     with seqio.map_seed_manager(10):
         assert [corruption_base._seqio_seed(), corruption_base._seqio_seed()] == [10, 12]

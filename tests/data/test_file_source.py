@@ -1,7 +1,9 @@
+import json
+
 import pytest
 import seqio
 
-from t2t.data import examples, file_source, registry
+from t2t.data import cache, examples, file_source, pair_objectives, registry, templates, vocabularies
 from t2t.data.corpora import CorpusError
 from t2t.data.file_source import FileSource, with_files
 from t2t.data.texts import raw_texts
@@ -119,3 +121,83 @@ def test_files_are_needed(tasks):
         source = seqio.TaskRegistry.get("test_other_mlm").source
         source.get_dataset("train", shard_info=seqio.ShardInfo(0, 2))
     assert file_source.FileSource.num_input_examples(source, "train") is None
+
+
+# Instructions: the rows of a file, and solved examples of the training file.
+
+SEEN = [{"text": f"seen {i}", "mood": mood} for i, mood in enumerate(("sad", "glad", "calm"))]
+HELD_OUT = {"text": "held out", "mood": "glad"}
+
+
+@pytest.fixture
+def moods(tmp_path):
+    """Names of tasks on rows of their own, a file of three rows and one of a single row."""
+    for name, rows in (("seen", SEEN), ("held_out", [HELD_OUT])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own = registry.TextSource(lambda split: [{"text": f"own {i}", "mood": "old"} for i in range(4)], splits=("train",))
+    template = templates.Template(inputs="{text}:", targets="{mood}", between=" ", separator="\n")
+    names = templates.add_templates("test_moods", own, templates=(template,), shots=2)
+    yield {name.removeprefix("test_moods_"): name for name in names}, tmp_path
+    for name in names:
+        seqio.TaskRegistry.remove(name)
+
+
+def prompts(task, split):
+    lengths = {"inputs": 90, "targets": 9}
+    return examples.load_examples(task, split, vocabulary=BYTES, lengths=lengths, seed=0, texts=True).store.texts
+
+
+def test_instructions_read_the_fields_of_their_templates_from_files(moods):
+    names, folder = moods
+    task = with_files(names["zero_shot"], files=[f"{folder}/seen.jsonl"])
+    made = prompts(task, "train")
+    assert made["inputs_pretokenized"] == ["seen 0:", "seen 1:", "seen 2:"]
+    assert made["targets_pretokenized"] == ["sad", "glad", "calm"]
+    assert list(raw_texts(task)) == ["sad", "seen 0", "glad", "seen 1", "calm", "seen 2"]
+
+
+def test_solved_examples_are_of_the_training_file(moods):
+    names, folder = moods
+    files = {"files": [f"{folder}/seen.jsonl"], "eval_files": [f"{folder}/held_out.jsonl"]}
+    task = with_files(names["few_shot"], **files)
+    for split, questions in (("train", SEEN), ("validation", [HELD_OUT])):
+        for prompt, row in zip(prompts(task, split)["inputs_pretokenized"], questions, strict=True):
+            *solved, question = prompt.split("\n")
+            assert question == f"{row['text']}:"
+            others = {f"{other['text']}: {other['mood']}" for other in SEEN if other != row}
+            assert len(set(solved)) == 2
+            assert set(solved) <= others
+    without = with_files(names["few_shot"], eval_files=files["eval_files"])
+    (prompt,) = prompts(without, "validation")["inputs_pretokenized"]
+    assert prompt.count("own ") == 2  # no other training rows are known
+    assert prompt.endswith("held out:")
+
+
+def test_cached_prompts_are_left_behind_when_their_solved_examples_change(moods):
+    names, folder = moods
+
+    def cached(suffix):
+        task = with_files(names[suffix], files=[f"{folder}/seen.jsonl"], eval_files=[f"{folder}/held_out.jsonl"])
+        return cache.cache_name(vocabularies.bind_vocabulary(task, BYTES), "validation", {"inputs": 90})
+
+    before = {suffix: cached(suffix) for suffix in names}
+    assert before == {suffix: cached(suffix) for suffix in names}
+    with (folder / "seen.jsonl").open("a") as file:
+        file.write(json.dumps(SEEN[0]) + "\n")
+    after = {suffix: cached(suffix) for suffix in names}
+    assert after["zero_shot"] == before["zero_shot"]
+    assert after["few_shot"] != before["few_shot"]
+
+
+def test_translations_are_read_from_records(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("source\ttarget\nthe cat\tle chat\n")
+    source = registry.TextSource(lambda split: [{"source": "a", "target": "b"}], splits=("train",))
+    name = pair_objectives.add_translations("test_pairs", source, pair=(0, 1))
+    task = with_files(name, files=[f"{tmp_path}/pairs.tsv"])
+    seqio.TaskRegistry.remove(name)
+    vocabulary = ByteVocabulary(mask=True)
+    lengths = {"inputs": 40, "targets": 40}
+    loaded = examples.load_examples(task, "train", vocabulary=vocabulary, lengths=lengths, seed=0)
+    ids = loaded.example(0, epoch=0)["targets"].tolist()
+    assert vocabulary.decode([token for token in ids if token != vocabulary.eos_id]) == "the catle chat"
+    assert list(raw_texts(task)) == ["the cat", "le chat"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t.data import file_source, registry
+from t2t.data import file_source, registry, templates
 from t2t.errors import UsageError
 from t2t.train import build, tasks
 from t2t.vocabulary import ByteVocabulary
@@ -78,6 +78,26 @@ def test_only_files_that_are_read_must_be_there(tmp_path):
     for needs_them in (tasks.to_train, tasks.check_trained, lambda run: tasks.to_evaluate(run, split="train")):
         with pytest.raises(UsageError, match=r"train\.txt"):
             needs_them(experiment)
+
+
+def test_held_out_instructions_are_shown_solved_examples_of_the_training_file(tmp_path):
+    for name in ("train", "valid"):
+        (tmp_path / f"{name}.csv").write_text(f"text,mood\n{name} 0,sad\n{name} 1,glad\n")
+    source = registry.TextSource(lambda split: [{"text": "a", "mood": "b"}], splits=("train", "validation"))
+    template = templates.Template(inputs="{text}", targets="{mood}")
+    templates.add_templates("tiny_moods", source, templates=(template,), shots=1)
+    own = {"files": (str(tmp_path / "train.csv"),), "eval_files": (str(tmp_path / "valid.csv"),)}
+
+    def evaluated(task):
+        (found,) = tasks.to_evaluate(tiny_run.experiment(data={"train": task, **own}, evaluate={"tasks": ()})).values()
+        return found
+
+    shown = evaluated("tiny_moods_few_shot").preprocessors[0].keywords["solved"]()
+    assert [row["text"] for row in shown] == ["train 0", "train 1"]
+    (tmp_path / "train.csv").unlink()
+    assert evaluated("tiny_moods_zero_shot").splits == ("validation",)
+    with pytest.raises(UsageError, match=r"data.files: .*train\.csv"):
+        evaluated("tiny_moods_few_shot")
 
 
 def test_the_split_that_is_evaluated_must_be_there():
