@@ -29,7 +29,8 @@ from t2t.models.base import Network
 PRESETS = (
     "bert-base-uncased", "roberta-base", "distilbert-base-uncased", "albert-base-v2", "electra-base",
     "deberta-base", "deberta-v3-base", "modernbert-base", "mpnet-base", "xlm-mlm-tlm-xnli15-1024",
-    "xlnet-base-cased", "gpt2", "openai-gpt", "gpt-neo-125m", "opt-125m", "bloom-560m", "pythia-160m", "t5-base", "t5-v1_1-base", "bart-base",
+    "xlnet-base-cased", "gpt2", "openai-gpt", "gpt-neo-125m", "opt-125m", "bloom-560m", "pythia-160m",
+    "t5-base", "t5-v1_1-base", "bart-base",
 )  # fmt: skip
 
 

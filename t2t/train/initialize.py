@@ -320,12 +320,12 @@ def _check_stored(path: Path, stored: dict[str, _Stored], wanted: dict[str, tupl
 def _check_about(file: Path, content: dict[str, Any], *, rows: int) -> None:
     """Refuses what a model directory's config.json cannot say besides the model, whose embedding has so many rows."""
     origin, ends = content.get("origin", {}), content.get("ends_prompts", False)
-    inner = [origin.get(name, {}) for name in ("kept", "generation")] if isinstance(origin, dict) else [None]
+    inner = [origin.get(name, {}) for name in ("kept", "special", "generation")] if isinstance(origin, dict) else [None]
     if not all(isinstance(part, dict) for part in inner):
-        raise UsageError(f"{file}: origin is {_shown(origin)}; it must be an object of the objects kept and generation")
+        raise UsageError(f"{file}: origin is {_shown(origin)}; it must hold objects only: kept, special, generation")
     if not isinstance(ends, bool):
         raise UsageError(f"{file}: ends_prompts is {_shown(ends)}; it must be true or false")
-    first = inner[1].get("forced_bos_token_id")
+    first = inner[2].get("forced_bos_token_id")
     for name, token in (("start_id", content.get("start_id")), ("forced_bos_token_id of origin.generation", first)):
         if token is not None and not (type(token) is int and 0 <= token < rows):
             raise UsageError(
