@@ -34,7 +34,11 @@ def docstring(family: config_map.Family) -> str:
 
 
 def by_model_type(model_type: str | None) -> config_map.Family:
-    """The family of a config.json's `model_type`."""
+    """The family of a config.json's `model_type`.
+
+    Raises:
+        ValueError: no family of t2t has it.
+    """
     known = all_families()
     if model_type not in known:
         raise ValueError(f"config.json has model_type {model_type!r}; t2t knows {', '.join(sorted(known))}")

@@ -96,7 +96,11 @@ def bart(
 
 
 def with_head(config: EncoderDecoderConfig, head: heads.Head | None, *, name: str = "BART") -> EncoderDecoderConfig:
-    """The model with the head asked for; none, and that of pretraining, is the language model head."""
+    """The model with the head asked for; none, and that of pretraining, is the language model head.
+
+    Raises:
+        ValueError: a head that the family does not have.
+    """
     if head in (None, heads.PRETRAINING):
         if isinstance(config.head, LanguageModelHead):
             return config
@@ -285,7 +289,11 @@ def read(
 
 
 def attributes(config: Any) -> dict[str, Any]:
-    """The attributes of a config.json of BART's form."""
+    """The attributes of a config.json of BART's form.
+
+    Raises:
+        InexpressibleError: no BART is so.
+    """
     if not isinstance(config, EncoderDecoderConfig):
         raise config_map.InexpressibleError("it is no encoder-decoder")
     embed, head = config.embed, config.head
@@ -322,7 +330,11 @@ def attributes(config: Any) -> dict[str, Any]:
 
 
 def architecture(config: EncoderDecoderConfig, *, prefix: str) -> str:
-    """The name of transformers' class; `prefix` begins the names of the family's classes."""
+    """The name of transformers' class; `prefix` begins the names of the family's classes.
+
+    Raises:
+        InexpressibleError: there is none.
+    """
     if isinstance(config.head, LanguageModelHead):
         return f"{prefix}ForConditionalGeneration"
     if config.head is None:

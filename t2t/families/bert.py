@@ -274,7 +274,11 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> EncoderConfig:
 
 
 def encoder_attributes(config: Any) -> dict[str, Any]:
-    """The attributes of config.json of an encoder with or without sentence types."""
+    """The attributes of config.json of an encoder with or without sentence types.
+
+    Raises:
+        InexpressibleError: no encoder of this form is so.
+    """
     if not isinstance(config, EncoderConfig):
         raise config_map.InexpressibleError("it is no encoder")
     block, embed = config.stack.blocks[0], config.embed
@@ -304,7 +308,11 @@ def encoder_attributes(config: Any) -> dict[str, Any]:
 
 
 def to_hf(config: Any) -> dict[str, Any]:
-    """The attributes of config.json, but for those of heads alone."""
+    """The attributes of config.json, but for those of heads alone.
+
+    Raises:
+        InexpressibleError: no BERT is so.
+    """
     attributes = encoder_attributes(config)
     if not config.embed.num_types:
         raise config_map.InexpressibleError("it has no table of sentence types")

@@ -213,7 +213,11 @@ def head_activation(name: str) -> str:
 
 
 def sizes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `deberta` that config.json has for every version."""
+    """Arguments of `deberta` that config.json has for every version.
+
+    Raises:
+        ValueError: a pooler of another width than the model.
+    """
     d_model = values["hidden_size"]
     if values["pooler_hidden_size"] not in (None, d_model):
         raise ValueError(
@@ -331,7 +335,11 @@ def attributes(config: Any) -> dict[str, Any]:
 
 
 def architecture(config: EncoderConfig, *, prefix: str, endings: Mapping[str, str] | None = None) -> str:
-    """The name of transformers' class."""
+    """The name of transformers' class.
+
+    Raises:
+        InexpressibleError: there is none.
+    """
     if isinstance(config.head, ClassificationHead):
         return labels.architecture(config.head, prefix=prefix, endings=endings)
     if config.pooler:

@@ -234,7 +234,11 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> DecoderConfig:
 
 
 def check_causal(config: Any) -> None:
-    """Refuses what no decoder of transformers computes."""
+    """Refuses what no decoder of transformers computes.
+
+    Raises:
+        InexpressibleError: it is no decoder, or a prefix-LM.
+    """
     if not isinstance(config, DecoderConfig):
         raise config_map.InexpressibleError("it is no decoder")
     if config.prefix_attention:
@@ -246,7 +250,11 @@ def check_causal(config: Any) -> None:
 
 
 def shared_attributes(config: Any) -> dict[str, Any]:
-    """The attributes that GPT and GPT-2 give the same names."""
+    """The attributes that GPT and GPT-2 give the same names.
+
+    Raises:
+        InexpressibleError: neither is so.
+    """
     check_causal(config)
     block, embed = config.stack.blocks[0], config.embed
     if embed.position is None:

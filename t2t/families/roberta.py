@@ -131,7 +131,11 @@ def _encoder_from_hf(values: Mapping[str, Any]) -> EncoderConfig:
 
 
 def to_hf(config: Any) -> dict[str, Any]:
-    """The attributes of config.json."""
+    """The attributes of config.json.
+
+    Raises:
+        InexpressibleError: no RoBERTa is so.
+    """
     attributes = bert.to_hf(config)
     position = config.embed.position
     if position.offset == 0:
@@ -141,7 +145,11 @@ def to_hf(config: Any) -> dict[str, Any]:
 
 
 def architecture(config: EncoderConfig, *, prefix: str) -> str:
-    """The name of transformers' class. That of masked words may have a pooler besides, as the published files have."""
+    """The name of transformers' class. That of masked words may have a pooler besides, as the published files have.
+
+    Raises:
+        InexpressibleError: there is none.
+    """
     if config.head is None:
         if config.pooler:
             return f"{prefix}Model"

@@ -171,7 +171,11 @@ _PROJECTIONS: Mapping[str, tuple[Activation, bool]] = {
 
 
 def read_sizes(values: Mapping[str, Any]) -> EncoderDecoderConfig:
-    """A model of the sizes of a config.json, with any output."""
+    """A model of the sizes of a config.json, with any output.
+
+    Raises:
+        ValueError: a feed-forward that is none of T5, or attributes that contradict each other.
+    """
     projection = values["feed_forward_proj"]
     if projection not in _PROJECTIONS:
         raise ValueError(f"feed_forward_proj is {projection!r}; possible are {', '.join(_PROJECTIONS)}")
@@ -207,6 +211,9 @@ def read_output(values: Mapping[str, Any], names: frozenset[str]) -> LanguageMod
     Which output a T5 has is said by three things, because transformers 5 sets `tie_word_embeddings` to true whatever
     was asked for, and instead adds `scale_decoder_outputs`: an output of its own is one that is not scaled and whose
     tensor is there.
+
+    Raises:
+        ValueError: attributes that versions of transformers read differently.
     """
     tied, scaled = values["tie_word_embeddings"], values["scale_decoder_outputs"]
     if not tied and scaled:
@@ -242,7 +249,11 @@ def _from_hf(values: Mapping[str, Any], names: frozenset[str]) -> Config:
 
 
 def encoder_of(config: Any) -> StackConfig:
-    """The encoder's stack of a model that may be T5's."""
+    """The encoder's stack of a model that may be T5's.
+
+    Raises:
+        InexpressibleError: it has none.
+    """
     if not isinstance(config, EncoderDecoderConfig | EncoderConfig):
         raise config_map.InexpressibleError("it has no encoder")
     return config.stack if isinstance(config, EncoderConfig) else config.encoder
@@ -254,6 +265,9 @@ def shared_attributes(config: Config, position: Any) -> dict[str, Any]:
     Args:
         config: of the model.
         position: that of the encoder.
+
+    Raises:
+        InexpressibleError: no class of this shape is so.
     """
     encoder, head = encoder_of(config), config.head
     block = encoder.blocks[0]
@@ -297,7 +311,11 @@ def shared_attributes(config: Config, position: Any) -> dict[str, Any]:
 
 
 def architecture(config: Config, *, prefix: str) -> str:
-    """The name of transformers' class; `prefix` begins the names of the family's classes."""
+    """The name of transformers' class; `prefix` begins the names of the family's classes.
+
+    Raises:
+        InexpressibleError: there is none.
+    """
     if isinstance(config.head, ClassificationHead):
         return labels.architecture(config.head, prefix=prefix, endings={"choice": ""})
     if isinstance(config.head, LanguageModelHead):

@@ -87,7 +87,11 @@ def transfo_xl(
 
 
 def with_head(config: RecurrentDecoderConfig, head: heads.Head | None) -> RecurrentDecoderConfig:
-    """The model with the head asked for: that of pretraining shares the tables of the embedding."""
+    """The model with the head asked for: that of pretraining shares the tables of the embedding.
+
+    Raises:
+        ValueError: another head.
+    """
     if head is None:
         return dataclasses.replace(config, head=None)
     if head != heads.PRETRAINING:

@@ -193,6 +193,9 @@ _OTHER_NAMES = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "swi
 def activation(name: str) -> str:
     """Our name of an activation that config.json names.
 
+    Raises:
+        ValueError: one that t2t does not have.
+
     >>> activation("gelu_new")
     'gelu_tanh'
     """

@@ -42,7 +42,11 @@ def model_proto(model: bytes = b"") -> Any:
 
 
 def from_sentencepiece(vocabulary: vocabularies.SentencePieceVocabulary) -> dict[str, Any]:
-    """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model."""
+    """A tokenizer of the tokenizers library that gives the ids of a SentencePiece model.
+
+    Raises:
+        ValueError: a model of another kind than unigram and BPE, or one with pieces that are never used.
+    """
     proto = model_proto(vocabulary.effective_model)
     kinds = type(proto.pieces[0])
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):

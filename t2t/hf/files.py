@@ -82,6 +82,11 @@ def write_file(path: Path, tensors: Iterable[Tensor], *, dtype: str) -> None:
     The library's own writer wants all tensors at once, and release 0.8.0 of it silently stores transposed views in the
     order of their memory; here every tensor is written in C order.
 
+    Raises:
+        OSError: the file does not hold what was written.
+        UsageError: a number that the type does not have.
+        ValueError: a tensor of another shape than it was said to have.
+
     Reference: the format, https://github.com/huggingface/safetensors#format.
     """
     tensors = list(tensors)

@@ -294,6 +294,9 @@ def start_id(directory: Path, config: Any) -> int | None:
 
     A decoder's is what its tokenizer puts before every text, an encoder-decoder's the one its config names (T5's 0,
     BART's end token), or where it names none that of the family (mBART has none: it is the code of the language).
+
+    Raises:
+        UsageError: what the files say is no number.
     """
     if isinstance(config, EncoderConfig):
         return None

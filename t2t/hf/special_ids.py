@@ -67,7 +67,11 @@ def _of_roles(
 
 
 def check_padding(of_model: Mapping[str, Any], vocabulary: vocabularies.Vocabulary | None) -> None:
-    """Refuse a vocabulary whose padding is not the one that a family's positions depend on."""
+    """Refuse a vocabulary whose padding is not the one that a family's positions depend on.
+
+    Raises:
+        ValueError: it has another padding.
+    """
     expected = of_model.get("pad_token_id")
     if vocabulary is not None and expected is not None and vocabulary.pad_id != expected:
         raise ValueError(
