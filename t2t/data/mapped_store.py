@@ -4,6 +4,7 @@ import bisect
 import functools
 import itertools
 import pathlib
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ REPAIR = "make it anew with t2t cache, which keeps the shards that are whole"
 
 MAX_MAPPED = 256
 """Shards that are mapped at once; each holds a file open."""
+
+READ_THROUGH = 2**31
+"""Bytes of a cache up to which a run reads all numbers for their checksum, some seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +75,28 @@ class MappedStore:
         for number, shard in enumerate(self.shards):
             if shard.rows:
                 yield self._open(number).columns[name].values.astype(self._dtypes[name], copy=False)
+
+    @functools.cached_property
+    def checksum(self) -> str:
+        """That of the `TokenStore` of the same examples, so that a run goes on with either, and with other shards.
+
+        More than `READ_THROUGH` bytes are not read for it: it is then of the hashes of the shards.
+        """
+        if sum(shard.size for shard in self.shards) > READ_THROUGH:
+            return f"{zlib.crc32(repr((self.pieces, [shard.sha256 for shard in self.shards])).encode()):08x}"
+        total = 0
+        for name in sorted(self.columns):
+            total = zlib.crc32(name.encode(), total)
+            for part in itertools.chain(self.values(name), [self._offsets(name)]):
+                total = zlib.crc32(np.ascontiguousarray(part).view(np.uint8), total)
+        return f"{total:08x}"
+
+    def _offsets(self, name: str) -> np.ndarray:
+        """Where each example begins among all values of a feature, and where the last ends."""
+        if self.pieces is not None:
+            return np.append(np.arange(len(self)) * self.pieces.length, self._ends[-1])
+        sizes = [np.diff(self._open(number).columns[name].offsets) for number, one in enumerate(self.shards) if one.rows]
+        return np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64)
 
     def _read(self, start: int, end: int) -> np.ndarray:
         """Tokens of the text, most often of one shard."""

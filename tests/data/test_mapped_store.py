@@ -73,3 +73,27 @@ def test_shards_that_are_gone_or_damaged_are_named_with_the_way_out(tmp_path):
     with pytest.raises(CorpusError, match="s2.safetensors is damaged .*: make it anew with t2t cache"):
         store[2]
     assert store[0]["targets"].tolist() == [0, 1]
+
+
+def test_the_checksum_is_that_of_the_examples_in_memory(tmp_path):
+    rows = [{"inputs": np.arange(k), "n": np.array(n)} for k, n in ((2, 3), (0, 4), (1, 2**40))]
+    for name, cut in (("a", [rows[:2], [], rows[2:]]), ("b", [rows])):
+        (tmp_path / name).mkdir()
+        assert mapped(tmp_path / name, cut).checksum == TokenStore.collect(rows).checksum
+    text = np.arange(11, dtype=np.int32)
+    (tmp_path / "c").mkdir()
+    pieces = mapped(tmp_path / "c", [documents(3, 1), documents(7, first=4)], Pieces(feature="targets", length=4))
+    in_memory = [{"targets": text[start : start + 4]} for start in (0, 4, 8)]
+    assert pieces.checksum == TokenStore.collect(in_memory).checksum
+    other = TokenStore.collect([*in_memory[:2], {"targets": np.array([8, 9, 11])}])
+    assert pieces.checksum != other.checksum
+
+
+def test_a_large_cache_is_known_by_the_hashes_of_its_shards(tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped_store, "READ_THROUGH", 10)
+    monkeypatch.setattr(mapped_store, "open_shard", None)  # is not read
+    stores = []
+    for number, last in enumerate((1, 1, 2)):
+        (tmp_path / str(number)).mkdir()
+        stores.append(mapped(tmp_path / str(number), [documents(3), documents(last, first=3)]))
+    assert stores[0].checksum == stores[1].checksum != stores[2].checksum

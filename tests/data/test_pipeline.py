@@ -4,10 +4,11 @@ import logging
 import numpy as np
 import pytest
 
-from t2t.data import pipeline, registry
+from t2t.data import pipeline, registry, shards
 from t2t.data.corruption_base import BoundCorruption, Corruption
 from t2t.data.examples import TaskExamples
 from t2t.data.features import DecoderFeatures, EncoderDecoderFeatures, EncoderFeatures
+from t2t.data.mapped_store import MappedStore
 from t2t.data.pipeline import Stream, TrainPipeline, merge_states
 from t2t.data.store import TokenStore
 from t2t.vocabulary import ByteVocabulary
@@ -63,6 +64,12 @@ def rows_of(batch):
     ]
 
 
+def step(hosts):
+    """The rows of the next batch of all hosts."""
+    local = [next(host) for host in hosts]
+    return rows_of({name: np.concatenate([part[name] for part in local]) for name in local[0]})
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("hosts", [2, 4])
@@ -92,10 +99,6 @@ def test_resuming_equals_going_on_also_on_another_number_of_hosts(before, after,
             for h in range(number)
         ]
 
-    def step(pipelines):
-        local = [next(p) for p in pipelines]
-        return rows_of({name: np.concatenate([part[name] for part in local]) for name in local[0]})
-
     straight = hosts(1)
     expected = [step(straight) for _ in range(12)]
     first = hosts(before)
@@ -105,6 +108,28 @@ def test_resuming_equals_going_on_also_on_another_number_of_hosts(before, after,
     for p in second:
         p.restore(state)
     assert [step(second) for _ in range(7)] == expected[5:]
+
+
+def on_disk(task, directory, *, size):
+    """The task with its tokens in shards of so many examples."""
+    rows = [task.store[i] for i in range(len(task))]
+    starts = range(0, len(rows), size)
+    parts = [shards.write(directory, f"{task.name}{i}", TokenStore.collect(rows[i : i + size])) for i in starts]
+    return dataclasses.replace(task, store=MappedStore(directory=directory, shards=tuple(parts)))
+
+
+@pytest.mark.parametrize("size", [4, 50])
+def test_tokens_on_disk_make_the_batches_of_those_in_memory(tmp_path, size):
+    """In few shards and in many, on two hosts, and after an interruption on one."""
+    in_memory = [TrainPipeline(stream(), rows=4, trace=True)]
+    expected = [step(in_memory) for _ in range(8)]
+    cached = dataclasses.replace(stream(), tasks=tuple(on_disk(one, tmp_path, size=size) for one in stream().tasks))
+    hosts = [TrainPipeline(cached, rows=4, host=(h, 2), trace=True) for h in range(2)]
+    assert [step(hosts) for _ in range(4)] == expected[:4]
+    alone = TrainPipeline(cached, rows=4, trace=True)
+    alone.restore(merge_states([host.state() for host in hosts]))
+    assert alone.state()["checksums"] == in_memory[0].state()["checksums"]
+    assert [step([alone]) for _ in range(4)] == expected[4:]
 
 
 def test_every_example_is_read_once_an_epoch_also_packed():

@@ -182,7 +182,7 @@ CONVERTER = EncoderDecoderFeatures(lengths=LENGTHS, start_id=0)
 def batches(task, directory, *, rows=4, number=6):
     stream = load_stream(task, vocabulary=BYTES, converter=CONVERTER, seed=3, cache_dir=directory)
     lanes = TrainPipeline(stream, rows=rows, trace=True)
-    return [next(lanes) for _ in range(number)]
+    return [*(next(lanes) for _ in range(number)), lanes.state()]
 
 
 @pytest.mark.slow
