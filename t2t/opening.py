@@ -87,7 +87,7 @@ def open_lazily(path: str | os.PathLike, *, ignore_attributes: Sequence[str] = (
     if source.kind == "Hugging Face":
         vocabulary, about = _published_vocabulary(source.vocabulary, about, rows=source.config.vocab_size)
     else:
-        vocabulary = None if source.vocabulary is None else Vocabulary.load(source.vocabulary)
+        vocabulary = None if source.vocabulary is None else initialize.load_vocabulary(source)
     says_start = source.kind == "Hugging Face" or "start_id" in source.about
     leaves = {name: Unread(source, name) for name in source.shapes}
     wanted = Network(source.config).shapes_by_path()
