@@ -105,11 +105,14 @@ def batch(case: Case, *, padded: bool) -> dict[str, np.ndarray]:
 
 
 def _shifted(arrays: dict[str, np.ndarray], end: int) -> dict[str, np.ndarray]:
-    """The texts with one end each, and the same for the decoder behind a start."""
+    """The texts with one end each, and the same for the decoder behind an end, with which BART's starts.
+
+    Behind padding it would have gradients that torch leaves out.
+    """
     tokens, segments = arrays["encoder_input_tokens"], arrays["encoder_segment_ids"]
     tokens = np.where(tokens == end, end + 1, tokens)
     tokens[np.arange(ROWS), segments.sum(axis=1) - 1] = end
-    shifted = np.pad(tokens[:, :-1], ((0, 0), (1, 0))) * segments
+    shifted = np.pad(tokens[:, :-1], ((0, 0), (1, 0)), constant_values=end) * segments
     return {"encoder_input_tokens": tokens, "decoder_input_tokens": shifted, "decoder_segment_ids": segments}
 
 
