@@ -115,6 +115,10 @@ def describe(thing: Any) -> Any:
         return _describe_vocabulary(thing)
     if hasattr(thing, "cache_facts"):
         return [type(thing).__qualname__, _module_hash(type(thing)), thing.cache_facts()]
+    return _describe_value(thing)
+
+
+def _describe_value(thing: Any) -> Any:
     if isinstance(thing, set | frozenset):
         return sorted(map(repr, thing))  # their own order differs from process to process
     state = getattr(thing, "__dict__", "") if type(thing).__repr__ is object.__repr__ else ""
