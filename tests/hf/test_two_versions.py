@@ -1,6 +1,7 @@
 """Our exports in transformers 4.57.6 and 5: no key missing or left over, the same scores, the same tokenizer ids.
 
-One process of the old version opens all directories, since importing it takes longer than a model.
+One process of each opens all directories, since importing it takes longer than a model: one that has neither t2t nor
+JAX.
 """
 
 import json
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.hf, pytest.mark.hf4, pytest.mark.slow]
 
 FIRST = cases.first_of_each(oracle.CASES, lambda case: case.architecture)
 UNTIED = [case for case in oracle.CASES if case.is_untied and case not in FIRST]
+VERSIONS = ("4.57.6", "5")
 VOCABULARY = ("LM", "LMHeadModel", "ConditionalGeneration")
 """Endings of classes that score the vocabulary."""
 
@@ -75,10 +77,10 @@ VOCABULARIES = {
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """What 4.57.6 makes of all exports, and what transformers 5 and we make of them."""
+    """What each version makes of all exports, and what we make of those whose output is their own."""
     root, models, ours = tmp_path_factory.mktemp("exports"), {}, {}
     for case in [*FIRST, *UNTIED]:
-        models[case.name], ours[case.name] = _computed(case)
+        models[case.name], ours[case.name] = _exported(case)
     tokenizers = {name: make() for name, make in VOCABULARIES.items()}
     for name, vocabulary in tokenizers.items():
         (root / name).mkdir()
@@ -86,56 +88,58 @@ def opened(tmp_path_factory):
         tokenizer.write(root / name, vocabulary, before=[], after=[1], input_names=names)
     (root / "texts.json").write_text(json.dumps(lines.comparable(2000)))
     paths = {name: str(root / name) for name in tokenizers}
-    return version4.run(OPEN, models=models, tokenizers=paths, texts=str(root / "texts.json")), ours, tokenizers
+    given = {"models": models, "tokenizers": paths, "texts": str(root / "texts.json")}
+    found = {version: version4.run(OPEN, version=version, hidden=("t2t", "jax"), **given) for version in VERSIONS}
+    return found, ours, tokenizers
 
 
-def _computed(case: oracle.Case) -> tuple[Any, dict[str, np.ndarray]]:
-    """An export of ours, with its class and its input as lists; what transformers 5 computes with it, and what we do
-    where the output is the model's own."""
-    import torch
-    import transformers
-
+def _exported(case: oracle.Case) -> tuple[Any, np.ndarray | None]:
+    """An export of ours, with its class and its input as lists; what we compute where the output is the model's own."""
     exported = oracle.exported(case)
     architecture = json.loads((exported.ours / "config.json").read_text())["architectures"][0]
     arrays = oracle.batch(case, padded=True)
-    inputs = oracle.inputs(case, arrays)
-    model = getattr(transformers, architecture).from_pretrained(exported.ours, attn_implementation="eager")
-    with torch.no_grad():
-        out = model.eval()(**{k: torch.tensor(v) for k, v in inputs.items()}, return_dict=True)
-    names = ("logits", "prediction_logits", "start_logits", "last_hidden_state")
-    found = {"transformers 5": next(out[k] for k in names if k in out).numpy()}
-    if case.is_untied and case.architecture.endswith(VOCABULARY):
-        output = jax.jit(base.Network(exported.config).apply)(jax.tree.map(jnp.asarray, exported.params), arrays)
-        found["t2t"] = np.asarray(output.logits)
-    return (str(exported.ours), architecture, {k: v.tolist() for k, v in inputs.items()}), found
+    given = str(exported.ours), architecture, {k: v.tolist() for k, v in oracle.inputs(case, arrays).items()}
+    if not (case.is_untied and case.architecture.endswith(VOCABULARY)):
+        return given, None
+    output = jax.jit(base.Network(exported.config).apply)(jax.tree.map(jnp.asarray, exported.params), arrays)
+    return given, np.asarray(output.logits)
 
 
-def test_every_class_opens_in_both_versions_and_computes_the_same(opened):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_class_opens_without_a_key_missing_or_left_over(opened, version):
     """One of each class, and all whose output is their own."""
-    old, expected, _ = opened
-    assert [name for name, found in old["models"].items() if found is None] == []
-    assert {name: found["problems"] for name, found in old["models"].items() if found["problems"]} == {}
+    models = opened[0][version]["models"]
+    assert models.keys() == {case.name for case in [*FIRST, *UNTIED]}
+    assert [name for name, found in models.items() if found is None] == []
+    assert {name: found["problems"] for name, found in models.items() if found["problems"]} == {}
+
+
+def test_both_versions_compute_the_same(opened):
+    """What we compute, too, where the output is the model's own; elsewhere tests/hf/test_parity.py compares it."""
+    found, ours, _ = opened
     wrong = {}
     for case in [*FIRST, *UNTIED]:
         side = "decoder" if case.side != "encoder" else "encoder"
         real = oracle.batch(case, padded=True)[f"{side}_segment_ids"] != 0
-        for other, scores in expected[case.name].items():
-            four = np.array(old["models"][case.name]["scores"])
-            if four.shape[: real.ndim] == real.shape:
-                four, scores = four[real], scores[real]
-            if not np.allclose(four, scores, atol=1e-4, rtol=1e-4):
-                wrong[case.name, other] = np.abs(four - scores).max()
+        four, five = (np.array(found[version]["models"][case.name]["scores"]) for version in VERSIONS)
+        for other, scores in {"5": five, "t2t": ours[case.name]}.items():
+            if scores is None:
+                continue
+            first, second = (four[real], scores[real]) if four.shape[: real.ndim] == real.shape else (four, scores)
+            if not np.allclose(first, second, atol=1e-4, rtol=1e-4):
+                wrong[case.name, other] = np.abs(first - second).max()
     assert wrong == {}
 
 
-def test_tokenizers(opened):
-    found, _, kinds = opened
+@pytest.mark.parametrize("version", VERSIONS)
+def test_tokenizers(opened, version):
+    found, kinds = opened[0][version], opened[2]
     texts = lines.comparable(2000)
     assert len(texts) == 2000
     for name, kind in kinds.items():
         answer = found["tokenizers"][name]
         assert answer["ids"] == kind.encode_batch(texts)
-        assert answer["class"] == "PreTrainedTokenizerFast"
+        assert answer["class"] == ("TokenizersBackend" if version == "5" else "PreTrainedTokenizerFast")  # its new name
         assert answer["pair"] == [*kind.encode("a text"), 1, *kind.encode("another"), 1]
         assert answer["keys"] == ["attention_mask", "input_ids"]
         assert answer["decoded"] == "Hello, world."
