@@ -37,6 +37,18 @@ if [ ! -e .hf4/transformers-4.57.6.dist-info ]; then
         requests urllib3 charset-normalizer certifi idna || echo "could not install .hf4: tests marked hf4 are skipped" >&2
 fi
 
+# Apache Beam wants an older protobuf than the newest SentencePiece: it lives beside the environment, in .beam, with the
+# versions that go with it; the tests of its pipelines run in a process of their own.
+if [ ! -e .beam/apache_beam-2.77.0.dist-info ]; then
+    echo "installing apache-beam 2.77.0 into .beam"
+    rm -rf .beam
+    pip --target .beam --no-deps apache-beam==2.77.0 protobuf==6.33.6 sentencepiece==0.2.2 pyarrow==25.0.1 \
+        cryptography==50.0.2 cffi==2.1.1 pycparser==3.12 fastavro==1.13.1 fasteners==0.20 httplib2==0.32.1 \
+        pyparsing==3.3.3 jsonpickle==4.1.4 objsize==0.7.1 pymongo==4.20.1 dnspython==2.9.2 proto-plus==1.29.0 \
+        python-dateutil==2.9.0.post0 pytz==2026.6 sortedcontainers==2.4.0 six==1.17.0 zstandard==0.25.0 ||
+        echo "could not install .beam: tests of pipelines are skipped" >&2
+fi
+
 .venv/bin/ruff format --check .
 .venv/bin/ruff check .
 .venv/bin/python -m mkdocs build --strict --quiet

@@ -113,18 +113,13 @@ def describe(thing: Any) -> Any:
         return [str(thing.dtype), thing.shape, hashlib.sha256(thing.tobytes()).hexdigest()]
     if isinstance(thing, seqio.Vocabulary):
         return _describe_vocabulary(thing)
-    if hasattr(thing, "cache_facts"):
-        return [type(thing).__qualname__, _module_hash(type(thing)), thing.cache_facts()]
-    return _describe_value(thing)
-
-
-def _describe_value(thing: Any) -> Any:
     if isinstance(thing, set | frozenset):
         return sorted(map(repr, thing))  # their own order differs from process to process
     state = getattr(thing, "__dict__", "") if type(thing).__repr__ is object.__repr__ else ""
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", f"{thing!r}{state}")
     used = map(describe, getattr(type(thing), "uses", ()))
-    return text if type(thing).__module__ == "builtins" else [text, _module_hash(type(thing)), *used]
+    facts = thing.cache_facts() if hasattr(thing, "cache_facts") else ()
+    return text if type(thing).__module__ == "builtins" else [text, _module_hash(type(thing)), *facts, *used]
 
 
 def _describe_callable(thing: Any) -> list[Any]:

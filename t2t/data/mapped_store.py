@@ -95,7 +95,9 @@ class MappedStore:
         """Where each example begins among all values of a feature, and where the last ends."""
         if self.pieces is not None:
             return np.append(np.arange(len(self)) * self.pieces.length, self._ends[-1])
-        sizes = [np.diff(self._open(number).columns[name].offsets) for number, one in enumerate(self.shards) if one.rows]
+        sizes = [
+            np.diff(self._open(number).columns[name].offsets) for number, one in enumerate(self.shards) if one.rows
+        ]
         return np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64)
 
     def _read(self, start: int, end: int) -> np.ndarray:

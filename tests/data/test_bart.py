@@ -143,6 +143,9 @@ def test_inserted_masks_are_counted_by_the_text():
     for made in many(bart.TextNoise(rate=0.0, insert=0.15), np.full(30, 70), 20):
         assert np.count_nonzero(made == BYTES.mask_id) == 5
         assert np.count_nonzero(made == 70) == 30
+    shortened = bart.TextNoise(rate=0.5, spans="tokens", replace_length=0, insert=0.15)
+    for made in many(shortened, np.full(30, 70), 20):
+        assert (np.count_nonzero(made == 70), np.count_nonzero(made == BYTES.mask_id)) == (15, 5)
 
 
 # Texts, special tokens, lengths.

@@ -90,6 +90,13 @@ def test_counts_round_halves_to_even():
     assert corruption.span_counts(13, noise_density=0.5, mean_noise_span_length=1.0)[0] == 6
 
 
+def test_some_of_a_text_is_always_clean():
+    counts = {
+        length: corruption.span_counts(length, noise_density=0.95, mean_noise_span_length=1.0) for length in (2, 5)
+    }
+    assert counts == {2: (1, 1), 5: (4, 1)}  # not 2 and 5, which rounding gives
+
+
 def test_counts_equal_those_of_t5():
     rows = json.loads(shared_data("t5x_golden", "noise_counts.json").read_text())["rows"]
     assert len(rows) > 100
@@ -176,6 +183,11 @@ def test_rolled_masks_are_uniform_in_every_position():
     assert (masks.sum(-1) == 3).all()
     rate = 3 / length
     assert np.abs(masks.mean(0) - rate).max() < 4 * math.sqrt(rate * (1 - rate) / trials)
+
+
+def test_independent_noise_is_as_frequent_as_asked():
+    masks = corruption.iid_noise_mask(corruption.uniforms(0, 0, range(200), 100), noise_density=0.15)
+    assert abs(masks.sum() - 3000) < 4 * math.sqrt(20_000 * 0.15 * 0.85)
 
 
 def test_choices_survive_equal_uniforms():

@@ -138,6 +138,18 @@ def test_final_sentinel():
     assert len(made["targets"]) == 115
 
 
+def test_targets_end_in_one_final_sentinel_wherever_the_noise_ends():
+    bound = bind(denoisers.SpanCorruption(final_sentinel=True, random_roll=True, noise_density=0.4), BYTES)
+    ends = set()
+    for index in range(30):
+        made = run(bound, np.full(20, 70), 0, 0, index)
+        *_, before, last, eos = made["targets"].tolist()
+        assert (eos, before) == (BYTES.eos_id, 70)
+        assert last in BYTES.sentinels
+        ends.add(made["inputs"][-2] == 70)
+    assert ends == {False, True}
+
+
 def test_more_spans_than_sentinels_are_refused():
     objective = denoisers.SpanCorruption(noise_density=0.5, mean_noise_span_length=3.0)
     with pytest.raises(ValueError, match=r"128 sentinels, but the vocabulary has 100: take .* at least 3.83"):

@@ -74,7 +74,11 @@ def test_tasks_work_in_plain_seqio(names):
 
 
 def test_the_published_settings():
-    assert denoising_objectives.PAPER.poisson_mean == 3.0
+    paper, shares = denoising_objectives.PAPER, {name: one.rate for name, one in denoising_objectives.BART.items()}
+    assert (paper.rate, paper.spans, paper.poisson_mean, paper.permute_sentences) == (0.3, "poisson", 3.0, 1.0)
+    assert (paper.replace_length, paper.mask_random, paper.insert, paper.rotate) == (1, 0.0, 0.0, 0.0)
+    assert [shares[name] for name in ("token_masking", "token_deletion", "text_infilling")] == [0.15, 0.15, 0.3]
+    assert {shares[name] for name in ("sentence_permutation", "document_rotation", "autoencoding")} == {0.0}
     released = denoising_objectives.RELEASED
     assert (released.rate, released.poisson_mean, released.permute_sentences) == (0.3, 3.5, 1.0)
     assert (released.replace_length, released.mask_random, released.insert, released.rotate) == (1, 0.1, 0.0, 0.0)

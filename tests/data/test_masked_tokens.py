@@ -189,6 +189,25 @@ def test_a_word_is_treated_as_one():
     assert any(len(set(word)) == 2 for word in masked["token"])
 
 
+@pytest.mark.parametrize(
+    ("usual", "said", "others"),
+    [
+        ({"unit": "ngram"}, {"longest": 3}, [{"longest": 4}, {"longest": 2}]),
+        ({"unit": "span"}, {"longest": 10, "stop": 0.2}, [{"longest": 9}, {"stop": 0.25}]),
+    ],
+)
+def test_n_grams_and_spans_have_the_published_laws_if_nothing_is_said(usual, said, others):
+    """ALBERT's three words, SpanBERT's ten and its parameter 0.2."""
+    text = np.array(trained("sentence pieces").encode(" ".join(LINES[:40])), np.int32)[:600]
+
+    def made(**settings):
+        return batch(bind(MaskedTokens(**usual, **settings), trained("sentence pieces")), text, 8)["weights"]
+
+    np.testing.assert_array_equal(made(), made(**said))
+    for other in others:
+        assert (made() != made(**other)).any()
+
+
 def test_spans_are_treated_as_one():
     text = np.arange(100) % 39 + 1
     made = {

@@ -22,6 +22,12 @@ def test_regular_masks_by_hand():
     assert "".join("FT"[noise] for noise in mask.astype(int)) == "TFFFFFFTTFFFFFFTTFFFFFFTTF"
 
 
+def test_distances_of_regular_masks_are_rounded():
+    law = {"length": 40, "noise_density": 0.15, "shortest": 2, "longest": 2}  # 2 / 0.15 = 13.3
+    mask = noise_transforms.regular_noise_mask(np.array([0.5, 0.0]), **law)
+    assert np.flatnonzero(mask).tolist() == [0, 1, 13, 14, 26, 27, 39]
+
+
 def test_regular_masks_draw_length_and_offset():
     u = uniform(1000, 2, index=1)
     masks = noise_transforms.regular_noise_mask(u, length=120, noise_density=0.25, shortest=1, longest=5)

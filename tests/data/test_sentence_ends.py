@@ -43,3 +43,9 @@ def test_sentences_end_before_words():
     assert ends_in("os.path is 3.14 long. So?!") == ["os.path is 3.14 long.", " So?!"]
     assert ends_in("Well... no. no") == ["Well...", " no.", " no"]
     assert ends_in("no mark") == ["no mark"]
+
+
+def test_marks_that_are_words_of_their_own_end_a_sentence_once():
+    tokens = np.array(WORDS.encode("a . ?! a ... a"), np.int32)
+    table, starts = sentence_ends.sentence_ends(WORDS), np.ones(len(tokens), bool)
+    assert sentence_ends.find_ends(tokens, table=table, starts=starts).astype(int).tolist() == [0, 0, 1, 0, 1, 0]

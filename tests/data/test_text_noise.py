@@ -53,9 +53,8 @@ def test_too_few_draws_leave_the_rest_to_the_last_span():
 
 def test_budgets_round_up_but_not_by_rounding_errors():
     assert [text_noise.budget(0.3, number) for number in (0, 1, 7, 10, 20, 511)] == [0, 1, 3, 3, 6, 154]
-    assert 0.1 * 3 > 0.3
-    assert text_noise.budget(0.1, 30) == 3
-    assert text_noise.budget(0.7, 10) == 7
+    assert 0.07 * 100 > 7
+    assert text_noise.budget(0.07, 100) == 7
 
 
 # Infilling.
@@ -119,28 +118,26 @@ def test_every_word_is_chosen_alike():
 # Sentences.
 
 
-@hypothesis.given(st.lists(st.integers(0, 9), max_size=40), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(0, 99))
-def test_sentences_keep_their_tokens_and_their_documents(kinds, rate, index):
-    kinds = np.array(kinds, np.int64)
-    tokens, ends, fixed = np.arange(100, 100 + len(kinds)), kinds < 3, kinds == 9
-    u = uniform(2 * len(kinds), index).reshape(2, -1)
-    made = text_noise.permute_sentences(tokens, u, ends=ends, fixed=fixed, rate=rate)
-    place = {token: i for i, token in enumerate(tokens.tolist())}
-    documents, moved, start = oracle.sentences(tokens.tolist(), ends.tolist(), fixed.tolist()), 0, 0
-    for document in documents:
-        size = sum(map(len, document))
-        part = made[start : start + size].tolist()
-        found = []
-        while part:
-            sentence = next(s for s in document if s[0] == part[0])
-            assert part[: len(sentence)] == sentence
-            found.append(sentence)
-            part = part[len(sentence) :]
-        assert sorted(found) == sorted(document)
-        moved += sum(a != b for a, b in zip(found, document, strict=True))
-        start += size
-    number = sum(len(document) for document in documents if not fixed[place[document[0][0]]])
-    assert moved <= oracle.num_permuted(number, rate)
+def test_sentences_keep_their_tokens_and_their_documents():
+    """A third of the tokens end a sentence, a tenth parts documents; 300 texts, since few of them have all there is."""
+    rng = np.random.default_rng(0)
+    for index in range(300):
+        kinds, rate = rng.integers(0, 10, rng.integers(0, 40)), (0.0, 0.3, 0.5, 1.0)[index % 4]
+        tokens, ends, fixed = np.arange(100, 100 + len(kinds)), kinds < 3, kinds == 9
+        u = uniform(2 * len(kinds), index).reshape(2, -1)
+        made = text_noise.permute_sentences(tokens, u, ends=ends, fixed=fixed, rate=rate).tolist()
+        documents, moved, number = oracle.sentences(tokens.tolist(), ends.tolist(), fixed.tolist()), 0, 0
+        for document in documents:
+            part, found = [made.pop(0) for _ in range(sum(map(len, document)))], []
+            while part:
+                sentence = next(s for s in document if s[0] == part[0])
+                assert part[: len(sentence)] == sentence
+                found.append(sentence)
+                part = part[len(sentence) :]
+            assert sorted(found) == sorted(document)
+            moved += sum(a != b for a, b in zip(found, document, strict=True))
+            number += len(document) * (not fixed[document[0][0] - 100])
+        assert moved <= oracle.num_permuted(number, rate)
 
 
 def test_orders_of_sentences_are_uniform():
@@ -157,7 +154,7 @@ def test_a_fraction_of_the_sentences_is_drawn():
     trials, tokens = 1500, np.arange(4)
     everywhere, fixed = np.ones(4, bool), np.zeros(4, bool)
     rows = corruption.uniforms(2, 0, range(trials), 8).reshape(-1, 2, 4)
-    law = {"ends": everywhere, "fixed": fixed, "rate": 0.5}
+    law = {"ends": everywhere, "fixed": fixed, "rate": 0.3}  # 1.2 of 4, rounded up
     made = np.array([text_noise.permute_sentences(tokens, u, **law) for u in rows])
     moved = made != tokens
     assert set(moved.sum(-1).tolist()) == {0, 2}  # of two chosen sentences, half the time in their old order
