@@ -47,6 +47,9 @@ class Model:
         dtype: of activations and matrix products.
         start_id: token that a decoder starts with; None for decoders whose text begins with the prompt itself.
         about: what is known of its training: where it comes from, step, metrics, the experiment as JSON.
+
+    Raises:
+        ValueError: `dtype` is float16, in which models overflow.
     """
 
     config: Any
@@ -55,6 +58,9 @@ class Model:
     dtype: Any = jnp.float32
     start_id: int | None = None
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        Network(self.config, dtype=self.dtype)  # refuses a type now, and not when something is computed
 
     @functools.cached_property
     def network(self) -> Network:
