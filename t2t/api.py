@@ -35,8 +35,6 @@ from t2t.vocabulary.frame import Frame
 
 __all__ = ["Model", "count_parameters", "init", "preset", "presets", "start_id"]
 
-_DTYPES = ("float32", "bfloat16", "float16", "float64")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
@@ -49,6 +47,9 @@ class Model:
         dtype: of activations and matrix products.
         start_id: token that a decoder starts with; None for decoders whose text begins with the prompt itself.
         about: what is known of its training: where it comes from, step, metrics, the experiment as JSON.
+
+    Raises:
+        ValueError: `dtype` is none that models compute in, such as float16, in which they overflow.
     """
 
     config: Any
@@ -59,13 +60,7 @@ class Model:
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        """Refuses a dtype that no activations are computed in."""
-        try:
-            known = self.dtype is not None and jnp.dtype(self.dtype).name in _DTYPES
-        except TypeError:
-            known = False
-        if not known:
-            raise UsageError(f"dtype is {self.dtype!r}; possible are {', '.join(_DTYPES)}")
+        Network(self.config, dtype=self.dtype)  # refuses a type now, and not when something is computed
 
     @functools.cached_property
     def network(self) -> Network:

@@ -40,7 +40,8 @@ def load(
     Raises:
         UsageError: where the directory holds no parameters; attributes to ignore that it does not have.
         ValueError: for a Hugging Face directory that does not match its config; everything that does not is listed.
-            For a head that the family does not have, and any head asked of a run, checkpoint or model.
+            For a head that the family does not have, and any head asked of a run, checkpoint or model. For a dtype of
+            float16, in which models overflow.
     """
     if head is not None:
         return _load_with_head(path, head, dtype, ignore_attributes)

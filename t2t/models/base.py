@@ -94,12 +94,28 @@ class Network:
         dtype: Of activations and matrix products; softmax, norm statistics and logits are float32 always.
         param_dtype: Of parameters.
         remat: What the backward pass recomputes (`nn/stack.py`); None = as the config says.
+
+    Raises:
+        ValueError: `dtype` is none of these floats, or float16, beyond whose 65,504 states of trained models lie (T5's).
     """
 
     config: Config
     dtype: Any = jnp.float32
     param_dtype: Any = jnp.float32
     remat: str | None = None
+
+    def __post_init__(self):
+        try:
+            name = None if self.dtype is None else jnp.dtype(self.dtype).name
+        except TypeError:
+            name = None
+        if name == "float16":
+            raise ValueError(
+                "dtype is float16, whose largest number is 65504: states of trained models are larger, and become "
+                "infinite and then NaN. Compute in bfloat16 or float32; parameters may be stored in float16"
+            )
+        if name not in ("float32", "bfloat16", "float64"):
+            raise ValueError(f"dtype is {self.dtype!r}; possible are float32, bfloat16 and float64")
 
     def init(self, key: Array) -> Params:
         """Random parameters, distributed as published for the family."""

@@ -1,7 +1,9 @@
 """Every family, found by looking: its presets, its tables read both ways, and what its models must never do."""
 
+import ast
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -109,6 +111,17 @@ def test_every_family_has_a_file_of_cases():
     assert set(cases.said("CASES")) == set(families.all_families())
     names = [case.name for case in cases.all_cases()]
     assert len(names) == len(set(names))
+
+
+def test_two_thirds_of_the_families_add_no_module():
+    """A family is a wiring of what others read too; a module is added for one where fewer than three import it."""
+    readers: dict[str, set[str]] = {}
+    for file in Path(families.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith(("t2t.nn", "t2t.models")):
+                readers.setdefault(node.module, set()).add(file.stem)
+    adding = set().union(*(read_by for read_by in readers.values() if len(read_by) < 3)) - {"__init__"}
+    assert 3 * len(adding) <= len(FAMILIES), adding
 
 
 def test_names_are_unique_and_listed():

@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import pathlib
+import re
 
 import pytest
 
@@ -42,3 +44,13 @@ def test_cases_are_of_the_family_whose_file_has_their_name():
 
     kinds = {case.name: getattr(transformers, case.architecture).config_class.model_type for case in oracle.CASES}
     assert kinds == {case.name: case.family for case in oracle.CASES}
+
+
+def test_the_table_of_parity_has_a_row_for_every_case():
+    """`python -m benchmarks.parity NAME` prints the rows that are missing."""
+    page = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "parity.md"
+    text = page.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| ([\w.-]+) \| [\d,]+ \| ([\d.e-]+) \| ([\d.e-]+) \|$", text, re.MULTILINE)
+    assert {(case.architecture, case.name) for case in oracle.CASES} == {row[:2] for row in rows}
+    assert max(float(number) for row in rows for number in row[2:]) < 1e-4
+    assert f"{len(rows)} tiny random models" in text

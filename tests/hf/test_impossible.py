@@ -38,7 +38,7 @@ def test_one_string_is_no_list_of_them(theirs, name):
 
 
 def test_types_that_nothing_is_computed_in(theirs):
-    with pytest.raises(UsageError, match="dtype is 'int3'; possible are float32, bfloat16"):
+    with pytest.raises(ValueError, match="dtype is 'int3'; possible are float32, bfloat16"):
         t2t.load(theirs, dtype="int3")
     for dtype in ("int8", None, bool, "float8_e4m3fn"):
         with pytest.raises(UsageError, match="dtype is .*; possible are"):

@@ -240,6 +240,27 @@ def test_transformers_opens_the_directory_and_gives_the_same_ids(trained, kind, 
     ]
 
 
+PUBLISHED = ("bert-base-cased/vocab.txt", "roberta/vocab.json", "gpt2/vocab.json", "albert/spiece.model",
+             "t5/spiece.model")  # fmt: skip
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+@pytest.mark.parametrize("published", PUBLISHED)
+def test_texts_come_back_as_in_transformers(published, tmp_path):
+    """Spaces included, which its classes kept or ate around added tokens (huggingface/transformers#16334)."""
+    import transformers
+
+    vocabulary = vocabularies.Vocabulary.load(shared_data("tokenizers", published))
+    end = vocabulary.eos_id
+    frame = {"before": [], "after": [end], "input_names": ["input_ids", "attention_mask"]}
+    tokenizer.write(tmp_path, vocabulary, **frame)
+    opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    texts = ["Hello, world.", "a  b", " leading", "trailing ", "it's n't 3.14 , ok ?", "a café", ""]
+    for ids in vocabulary.encode_batch(texts):
+        assert opened.decode([*ids, end], skip_special_tokens=True) == vocabulary.decode([*ids, end])
+
+
 ALBERT = albert.with_head(
     albert.albert(num_layers=1, d_model=12, num_heads=3, d_ff=7, vocab_size=1200, embed_dim=5), heads.MaskedLM()
 )

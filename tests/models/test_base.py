@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t import api
 from t2t.models.base import Network, count_parameters
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.nn.stack import SharedLayers
@@ -218,6 +219,14 @@ def test_bfloat16_computes_in_bfloat16_near_float32(name):
     assert rounded.logits.dtype == jnp.float32
     error = jnp.sqrt(jnp.mean(jnp.square(rounded.logits - exact.logits)))
     assert float(error / exact.logits.std()) < 0.03
+
+
+def test_computing_in_float16_is_refused():
+    """By a model that is loaded, too, before it computes (huggingface/transformers#4586)."""
+    for make in (Network, functools.partial(api.Model, params={})):
+        with pytest.raises(ValueError, match=r"dtype is float16, .* bfloat16 or float32"):
+            make(config=tiny.bert(), dtype=jnp.float16)
+        assert make(config=tiny.bert(), dtype=jnp.bfloat16).dtype == jnp.bfloat16
 
 
 def test_large_feed_forwards_stay_finite_in_bfloat16():
