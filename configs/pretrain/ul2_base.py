@@ -9,7 +9,7 @@ Data: c4/en prepared by TFDS (tasks/c4.py, tasks/c4_ul2.py). The run trains its 
     inputs and 256 at 1,024; T5's vocabulary has 100. Every denoiser keeps its own cut of the text in memory, seven
     times what tasks/c4.py says: register a part of C4 for smaller hosts.
 Hardware and time: not run at full length yet. 66 billion tokens of both sides at some 7e8 floating-point operations
-    each are 4.6e19: about four days on 8 TPU v3 cores at a third of their peak.
+    each are 4.6e19: some three days on 8 TPU v3 cores at a third of their peak.
 Expected: no reference; losses differ between denoisers, highest where half of the text is hidden, and each is reported
     under the name of its task.
 Command: t2t train pretrain/ul2_base

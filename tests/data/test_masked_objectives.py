@@ -1,5 +1,6 @@
 import functools
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -107,3 +108,21 @@ def test_words_of_every_vocabulary(kind):
     for name in ("mlm_whole_word", "mlm_ngram", "mlm_span"):
         weights = corrupted(read(name, kind), number=40)[2]
         assert 0.1 < weights.mean() <= 10 / LENGTH
+
+
+def test_the_three_lines_of_the_guide_register_a_corpus(tmp_path, monkeypatch):
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "objectives.md"
+    code = [line for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith("    ")]
+    assert len(code) == 3
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "books").mkdir()
+    for name, text in (("books/a.txt", "One book."), ("held_out.txt", "Another.")):
+        (tmp_path / name).write_text(text)
+    exec("\n".join(line.strip() for line in code), {})
+    tasks = {name: seqio.TaskRegistry.get(f"books_{name}") for name in masked_objectives.OBJECTIVES}
+    for task in tasks.values():
+        seqio.TaskRegistry.remove(task.name)
+    lengths = {"inputs": 16, "targets": 16}
+    for split, text in (("train", "One book."), ("validation", "Another.")):
+        made = examples.load_examples(tasks["mlm_exact"], split, vocabulary=trained("bytes"), lengths=lengths, seed=0)
+        assert trained("bytes").decode(made.example(0, epoch=0)["targets"]) == text

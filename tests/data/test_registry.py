@@ -12,6 +12,7 @@ seqio = pytest.importorskip("seqio")
 import numpy as np  # noqa: E402
 
 from t2t.data import examples, pydocs, registry  # noqa: E402
+from t2t.data.host_tensorflow import tf  # noqa: E402
 from t2t.vocabulary import ByteVocabulary  # noqa: E402
 
 TEXTS = {
@@ -217,3 +218,27 @@ def test_text_to_text_adds_prefix_and_eos_and_keeps_the_answer(vocabulary):
     assert vocabulary.decode(example["inputs"].tolist()) == "add: 2+2"
     assert example["targets"][-1] == vocabulary.eos_id
     assert task.store.texts["targets_pretokenized"] == ["4"]
+
+
+@pytest.mark.slow
+def test_a_data_set_of_tfds_is_read_by_its_name(tmp_path):
+    import tensorflow_datasets as tfds
+
+    texts = ["One page.", "", "And another."]
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="pages",
+        version="1.0.0",
+        features=tfds.features.FeaturesDict({"text": tfds.features.Text()}),
+        split_datasets={"train": tf.data.Dataset.from_tensor_slices({"text": texts})},
+        data_dir=tmp_path,
+        disable_shuffling=True,
+    )
+    source = seqio.TfdsDataSource("pages:1.0.0", tfds_data_dir=str(tmp_path), splits=["train"])
+    names = registry.add_objectives("tfds_pages", source)
+    task = examples.get_task("tfds_pages_causal_lm")
+    for name in names:
+        seqio.TaskRegistry.remove(name)
+    vocabulary = ByteVocabulary()
+    made = examples.load_examples(task, "train", vocabulary=vocabulary, lengths={"targets": 40}, seed=0)
+    ids = made.example(0, epoch=0)["targets"].tolist()
+    assert ids == [token for text in texts if text for token in (*vocabulary.encode(text), vocabulary.eos_id)]
