@@ -96,7 +96,7 @@ class Network:
         remat: What the backward pass recomputes (`nn/stack.py`); None = as the config says.
 
     Raises:
-        ValueError: `dtype` is none of these floats, or float16, beyond whose 65,504 states of trained models lie (T5's).
+        ValueError: `dtype` is none of these floats, or float16: states of trained models go beyond its 65,504 (T5's).
     """
 
     config: Config
