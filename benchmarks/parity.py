@@ -22,7 +22,7 @@ from flax import traverse_util
 
 from t2t.hf import export, load
 from t2t.models import base
-from tests.cases import Case, all_cases
+from tests.cases import Case, all_cases, further_cases
 from tests.hf import oracle
 
 
@@ -30,7 +30,7 @@ def main(prefixes: list[str]) -> None:
     """Prints a row for each case as it is done."""
     print("| class of transformers | case | parameters | import | export |")
     print("|---|---|---|---|---|")
-    for case in all_cases():
+    for case in sorted((*all_cases(), *further_cases()), key=lambda case: case.family):
         if not prefixes or case.name.startswith(tuple(prefixes)):
             with tempfile.TemporaryDirectory() as directory:
                 print("| " + " | ".join(row(case, Path(directory))) + " |", flush=True)

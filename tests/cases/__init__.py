@@ -16,6 +16,7 @@ these besides:
 Whoever adds a family adds a module and edits no test.
 """
 
+import collections
 import dataclasses
 import functools
 import importlib
@@ -95,6 +96,43 @@ def all_cases() -> tuple[Case, ...]:
         )
         for family, cases in said("CASES").items()
         for case in cases
+    )
+
+
+_OF_HEADS = frozenset({"num_labels", "tie_word_embeddings", "eos_token_id", "pad_token_id"})
+"""Attributes that a case says of its head, or of its texts."""
+
+
+def further_cases() -> tuple[Case, ...]:
+    """A second configuration of each class that has a single case, with all that another case of its family says.
+
+    That is the one which differs from it in most attributes that are no matter of the head.
+    """
+    cases = all_cases()
+    numbers = collections.Counter(case.architecture for case in cases)
+    return tuple(
+        _changed_as(case, max((other for other in cases if other.family == case.family), key=lambda o: _apart(case, o)))
+        for case in cases
+        if numbers[case.architecture] == 1
+    )
+
+
+def _body(case: Case) -> dict[str, Any]:
+    return {name: value for name, value in case.config.items() if name not in _OF_HEADS}
+
+
+def _apart(case: Case, other: Case) -> int:
+    return sum(case.config.get(name) != value for name, value in _body(other).items())
+
+
+def _changed_as(case: Case, other: Case) -> Case:
+    return dataclasses.replace(
+        case,
+        name=f"{case.name}-as-{other.name}",
+        config={**case.config, **_body(other)},
+        num_types=min(case.num_types, 1) * other.num_types,
+        num_languages=other.num_languages,
+        is_daily=False,
     )
 
 

@@ -21,7 +21,7 @@ from tests.hf import oracle
 pytestmark = [pytest.mark.hf, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=marked(oracle.CASES))
+@pytest.fixture(scope="module", params=marked([*oracle.CASES, *cases.further_cases()]))
 def case(request) -> oracle.Case:
     return request.param
 
@@ -99,7 +99,8 @@ def test_import_reads_every_parameter(case, theirs):
 
 def _scoring_cases():
     """The classes with a head first: their gradients pass through every parameter."""
-    return marked(sorted(oracle.CASES, key=lambda case: case.architecture.endswith("Model")), by=cases.by_family)
+    every = (*oracle.CASES, *cases.further_cases())
+    return marked(sorted(every, key=lambda case: case.architecture.endswith("Model")), by=cases.by_family)
 
 
 @pytest.mark.parametrize("case", _scoring_cases())
