@@ -234,6 +234,11 @@ def check_writable(directory: pathlib.Path, *, instead: str) -> None:
                 folder.rmdir()
 
 
+def num_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def list_files(directory: pathlib.Path) -> None:
     """Print every file under a directory with its size."""
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import gzip
 import json
-import os
 import pathlib
 import shutil
 import tempfile
@@ -162,7 +161,6 @@ def _settings(options: Audit, *, files: int) -> Any:
         raise UsageError(f"--workers is {options.workers}; it must be positive")
     if not options.memory > 0:
         raise UsageError(f"--memory is {options.memory}; it must be positive")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         return findings.Settings(
             law=duplicates.Law(
@@ -174,7 +172,7 @@ def _settings(options: Audit, *, files: int) -> Any:
             leak_ngram=options.leak_ngram,
             leak_share=options.leak_share,
             memory=max(1, round(options.memory * 1e6)),
-            workers=min(options.workers or cores, files),
+            workers=min(options.workers or arguments_lib.num_cores(), files),
             examples=options.examples,
         )
     except ValueError as error:

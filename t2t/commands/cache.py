@@ -57,7 +57,8 @@ def run(arguments: Sequence[str]) -> int:
     config, settings = arguments_lib.split_config(arguments)
     if config is None:
         options = arguments_lib.parse(Cache, arguments, command="cache")
-        source = arguments_lib.find_experiment(options.config)
+        config = options.config
+        source = arguments_lib.find_experiment(config)
         experiment = source.experiment
     else:
         source = arguments_lib.find_experiment(config)
@@ -67,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     directory = pathlib.Path(options.output or os.environ.get("T2T_CACHE") or "cache")
     arguments_lib.check_writable(directory, instead="give another --output")
     _make_all(experiment, source, options, directory)
-    print(f"train from it with: T2T_CACHE={directory} t2t train {config or ''}".rstrip())
+    print(f"train from it, with the same settings: T2T_CACHE={directory} t2t train {config} ...")
     return 0
 
 
@@ -100,7 +101,7 @@ def _make_all(experiment: Experiment, source: Source, options: Options, director
             part, _ = examples.fit(task, options.split, vocabulary=vocabulary, lengths=converter.lengths)
             began, shown = time.monotonic(), _Shown(task.name, say)
             settings = token_cache.Settings(
-                workers=options.workers or _cores(),
+                workers=options.workers or arguments_lib.num_cores(),
                 shard_size=round(options.shard_megabytes * 1e6),
                 runner=_runner(options),
                 on_shard=shown.add,
@@ -111,10 +112,6 @@ def _make_all(experiment: Experiment, source: Source, options: Options, director
             )
             for line in _summary(task.name, made, seconds=time.monotonic() - began):
                 print(line, flush=True)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _runner(options: Options) -> Any:

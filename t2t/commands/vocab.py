@@ -37,11 +37,11 @@ class VocabTrain:
     """
 
     input: Annotated[tuple[str, ...], tyro.conf.arg(aliases=["-i"])] = ()
-    """Text files, or globs of them (txt, md, jsonl, csv, tsv, parquet, also gzipped)."""
+    """Files, globs or folders of the kinds that --data.files of t2t train reads (txt, jsonl, parquet, also gzipped)."""
     corpus: Literal["pydocs"] | None = None
     """The embedded corpus instead of files; its training split."""
     field: str = "text"
-    """Column that holds the text in jsonl, tsv and parquet files."""
+    """Column of the text in files of records."""
     size: int
     """Ids in all, special tokens and sentinels included."""
     output: Annotated[str, tyro.conf.arg(aliases=["-o"])]

@@ -239,17 +239,6 @@ def spans_to_unique_sentinels(tokens: Tokens, mask: Mask, sentinels: Ids) -> Int
     return _compress(out, ~mask | starts)
 
 
-def spans_to_sentinel(tokens: Tokens, mask: Mask, sentinel: int) -> Int[np.ndarray, "*B N"]:
-    """Each span of noise becomes the same sentinel."""
-    starts = span_starts(mask)
-    return _compress(np.where(starts, np.asarray(sentinel, tokens.dtype), tokens), ~mask | starts)
-
-
 def tokens_to_sentinel(tokens: Tokens, mask: Mask, sentinel: int) -> Tokens:
     """Each noise token becomes the same sentinel (MASS-style in T5's ablation)."""
     return np.where(mask, np.asarray(sentinel, tokens.dtype), tokens)
-
-
-def drop_tokens(tokens: Tokens, mask: Mask) -> Int[np.ndarray, "*B N"]:
-    """The tokens that are not noise."""
-    return _compress(tokens, ~mask)

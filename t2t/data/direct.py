@@ -122,12 +122,14 @@ def _cut(rows: Examples, *, cut: Cut) -> Examples:
 def _joined(documents: Iterable[np.ndarray], feature: str, length: int) -> Examples:
     """The pieces of the text of all documents; only the last may be shorter."""
     waiting: list[np.ndarray] = []
+    size = 0
     for document in documents:
         waiting.append(document)
-        if sum(map(len, waiting)) >= JOINED:
+        size += len(document)
+        if size >= JOINED:
             text = np.concatenate(waiting)
             ready = len(text) - len(text) % length
             yield from ({feature: piece} for piece in text[:ready].reshape(-1, length))
-            waiting = [text[ready:]]
+            waiting, size = [text[ready:]], len(text) - ready
     text = np.concatenate(waiting) if waiting else np.zeros(0, np.int32)
     yield from ({feature: text[start : start + length]} for start in range(0, len(text), length))

@@ -69,10 +69,9 @@ def make_converter(
                     next_sentence="next_sentence_labels" in example,
                     **common,
                 )
-            case "decoder" if "inputs" not in example:
-                lengths = {name: length for name, length in lengths.items() if name != "inputs"}
-                return DecoderFeatures(lengths=lengths, start_id=_start_id(vocabulary), **common)
             case "decoder":
+                if "inputs" not in example:
+                    lengths = {name: length for name, length in lengths.items() if name != "inputs"}
                 return DecoderFeatures(lengths=lengths, start_id=_start_id(vocabulary), **common)
             case "prefix-lm":
                 return PrefixLMFeatures(lengths=lengths, start_id=_start_id(vocabulary), **common)

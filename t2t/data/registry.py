@@ -170,22 +170,30 @@ def add_objective(
 
 
 def add_text_to_text(
-    name: str, source: seqio.DataSource, *, metric_fns: Sequence[Callable[..., Any]], prefix: str = ""
+    name: str,
+    source: seqio.DataSource,
+    *,
+    metric_fns: Sequence[Callable[..., Any]],
+    prefix: str = "",
+    fields: tuple[str, str] = ("inputs", "targets"),
 ) -> seqio.Task:
-    """Register a supervised task on a source with the fields inputs and targets.
+    """Register a supervised task on a source of examples with two fields of text.
 
     Args:
         name: of the task.
         source: of examples with these fields.
         metric_fns: functions (targets, predictions) -> {name: value} of texts.
         prefix: put before the inputs, its space included, where they do not have it.
+        fields: names of the text and of the answer in the source, such as ("question", "answer").
     """
+    is_plain = not prefix and fields == ("inputs", "targets")
+    put_together = [] if is_plain else [preprocessors.TextToText(prefix=prefix, inputs=fields[0], targets=fields[1])]
     return add_task(
         name,
         source,
         output_features={"inputs": feature(), "targets": feature()},
         preprocessors=[
-            *([preprocessors.TextToText(prefix=prefix)] if prefix else []),
+            *put_together,
             preprocessors.tokenize,
             seqio.preprocessors.append_eos_after_trim,
         ],

@@ -78,7 +78,7 @@ def test_a_run_finds_what_was_made(here, capsys, monkeypatch):
     assert run(*SMALL) == 0
     out, err = capsys.readouterr()
     assert re.search(r"pydocs_span_corruption: \d+ examples \([\d,]+ targets\) in 8 shards.*of which 0 were there", out)
-    assert "train from it with: T2T_CACHE=cache t2t train small" in out
+    assert "train from it, with the same settings: T2T_CACHE=cache t2t train small ..." in out
     assert "books: 4 files (4 .txt)" in err
     cached, read = store("cache"), store(None)
     assert type(cached) is not type(read)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from t2t.data import corruption
+from t2t.data import corruption, noise_transforms
 from tests.reference import corruption as oracle
 from tests.reference import spans as spans_oracle
 from tests.shared_data import shared_data
@@ -229,11 +229,11 @@ def test_transforms_equal_those_of_t5():
     transforms = {
         "noise_span_to_unique_sentinel": lambda t, m: corruption.spans_to_unique_sentinels(t, m, SENTINELS),
         "nonnoise_span_to_unique_sentinel": lambda t, m: corruption.spans_to_unique_sentinels(t, ~m, SENTINELS),
-        "noise_span_to_sentinel": lambda t, m: corruption.spans_to_sentinel(t, m, 32099),
-        "nonnoise_span_to_sentinel": lambda t, m: corruption.spans_to_sentinel(t, ~m, 32099),
+        "noise_span_to_sentinel": lambda t, m: noise_transforms.replace_spans(t, m, [32099] * len(t)),
+        "nonnoise_span_to_sentinel": lambda t, m: noise_transforms.replace_spans(t, ~m, [32099] * len(t)),
         "noise_token_to_sentinel": lambda t, m: corruption.tokens_to_sentinel(t, m, 32099),
-        "drop_noise_tokens": corruption.drop_tokens,
-        "drop_nonnoise_tokens": lambda t, m: corruption.drop_tokens(t, ~m),
+        "drop_noise_tokens": lambda t, m: noise_transforms.keep_tokens(t, ~m),
+        "drop_nonnoise_tokens": noise_transforms.keep_tokens,
     }
     for i in range(20):
         tokens, mask = data[f"{i}_tokens"], data[f"{i}_mask"]
@@ -279,8 +279,9 @@ def test_a_batch_of_unequal_spans_is_refused():
     tokens, mask = np.arange(8, dtype=np.int32).reshape(2, 4), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
     with pytest.raises(ValueError, match="one by one"):
         corruption.spans_to_unique_sentinels(tokens, mask, [99, 98])
+    tokens, mask = np.arange(8, dtype=np.int32).reshape(2, 4), np.array([[0, 1, 0, 1], [0, 0, 1, 0]], bool)
     with pytest.raises(ValueError, match="one by one"):
-        corruption.drop_tokens(tokens, np.array([[0, 1, 0, 1], [0, 0, 1, 0]], bool))
+        corruption.spans_to_unique_sentinels(tokens, ~mask, [99, 98])
 
 
 def test_a_batch_equals_its_examples():

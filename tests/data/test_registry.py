@@ -220,6 +220,14 @@ def test_text_to_text_adds_prefix_and_eos_and_keeps_the_answer(vocabulary):
     assert task.store.texts["targets_pretokenized"] == ["4"]
 
 
+def test_text_to_text_reads_the_columns_that_a_source_has(vocabulary):
+    source = registry.TextSource(lambda split: [{"question": "2+2", "answer": "4", "id": "7"}], splits=("train",))
+    registry.add_text_to_text("registry_qa", source, metric_fns=[], fields=("question", "answer"))
+    example = read("registry_qa", vocabulary, {"inputs": 16, "targets": 4}).example(0, epoch=0)
+    seqio.TaskRegistry.remove("registry_qa")
+    assert [vocabulary.decode(example[name].tolist()) for name in ("inputs", "targets")] == ["2+2", "4"]
+
+
 @pytest.mark.slow
 def test_a_data_set_of_tfds_is_read_by_its_name(tmp_path):
     import tensorflow_datasets as tfds
