@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from t2t.data import host_tensorflow  # noqa: F401 # isort: skip - its settings come before seqio
 import seqio
 
 from t2t.data import cache_directory, vocabularies

@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+
+from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
 import seqio
 
 from t2t.data import corruption, vocabularies
-from t2t.data.host_tensorflow import tf
 from t2t.vocabulary.words import WordMarks
 
 Lengths = Mapping[str, int] | None

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from t2t.data import host_tensorflow  # noqa: F401 # isort: skip - its settings come before seqio
 import seqio
 
 from t2t.data import mixing

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from t2t.data import host_tensorflow  # noqa: F401 # isort: skip - its settings come before seqio
 import seqio
 
 from t2t.data import mixing

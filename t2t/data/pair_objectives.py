@@ -7,10 +7,10 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
+from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
 import seqio
 
 from t2t.data import masked_objectives, registry
-from t2t.data.host_tensorflow import tf
 from t2t.data.masked_tokens import MaskedTokens
 from t2t.data.sentence_formats import (
     DocSentences,

@@ -13,12 +13,13 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+
+from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
 import seqio
 
 from t2t.data import vocabularies
 from t2t.data.corruption_base import BoundCorruption, Corruption, Features, LatePreprocessor, Lengths, Side
 from t2t.data.denoisers import CausalLM, MaskedTokens, PrefixLM, SpanCorruption
-from t2t.data.host_tensorflow import tf
 
 __all__ = [
     "BoundCorruption",

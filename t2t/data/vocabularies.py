@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsInt
 
 import numpy as np
+
+from t2t.data.host_tensorflow import tf  # isort: skip - TensorFlow's settings come before seqio
 import seqio
 
 from t2t import vocabulary as vocabularies
-from t2t.data.host_tensorflow import tf
 from t2t.vocabulary.words import WordMarks
 
 

@@ -1,4 +1,7 @@
+import ast
+import functools
 import os
+import pathlib
 import subprocess
 import sys
 import types
@@ -64,3 +67,44 @@ def test_importing_it_writes_nothing():
     environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for folder in ("t2t/data", "tasks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+
+
+@functools.cache
+def imports(module):
+    """What a module of ours imports at its top, in order; nothing of others."""
+    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    names = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else ():
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def bringer(module, seen):
+    """The first import, followed from module to module, that brings TensorFlow; None if none does."""
+    if module in seen:
+        return None
+    seen.add(module)
+    for name in imports(module):
+        if name == "t2t.data.host_tensorflow" or name.partition(".")[0] in ("seqio", "tensorflow"):
+            return f"{module} imports {name}"
+        if found := bringer(name, seen):
+            return found
+    return None
+
+
+def test_whichever_module_is_imported_first_tensorflow_comes_with_its_settings():
+    found = {module: bringer(module, set()) for module in MODULES if module != "t2t.data.host_tensorflow"}
+    assert sum(found[module] is not None for module in found) > 30
+    wrong = {how for how in found.values() if how and not how.endswith("imports t2t.data.host_tensorflow")}
+    assert not wrong, f"{wrong}: import t2t.data.host_tensorflow before it"
