@@ -25,6 +25,10 @@ def _require_positive(owner: str, **values: float | None) -> None:
             raise ValueError(f"{owner}.{field} is {value}; it must be positive")
 
 
+MAX_OPEN_ROWS = 4096
+"""Rows that packing may keep open for each row of the batch."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Data:
     """Which tasks the run learns from, and the shape of its batches."""
@@ -59,6 +63,11 @@ class Data:
         _require_positive("data", batch_size=self.batch_size, open_rows=self.open_rows)
         if isinstance(self.open_rows, int) and (self.open_rows > 1 and not self.packing):
             raise ValueError(f"data.open_rows is {self.open_rows}; without data.packing it must be 1")
+        if isinstance(self.open_rows, int) and self.open_rows > MAX_OPEN_ROWS:
+            raise ValueError(
+                f"data.open_rows is {self.open_rows}; it must be at most {MAX_OPEN_ROWS}, for the examples of so many "
+                "rows are read before the first batch: some 30 fill rows well"
+            )
         _require_positive("data.lengths", **self.lengths)
         if isinstance(self.train, dict):
             if not self.train:

@@ -197,6 +197,7 @@ def test_a_continued_run_may_change_its_length_evaluation_checkpoints_and_mesh(e
         (lambda: Data(train={}, lengths={}, batch_size=1), "empty mixture"),
         (lambda: Data(train={"a": -1.0}, lengths={}, batch_size=1), "data.train.a is -1.0"),
         (lambda: Data(train="a", lengths={"inputs": 0}, batch_size=1), "data.lengths.inputs is 0"),
+        (lambda: Data(train="a", lengths={}, batch_size=1, open_rows=10**9), "data.open_rows is 1000000000; .* 4096"),
     ],
 )
 def test_impossible_values_are_refused(build, message):

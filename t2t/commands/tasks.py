@@ -9,6 +9,7 @@ import tyro
 
 from t2t import finding
 from t2t.commands import arguments as arguments_lib
+from t2t.config import MAX_OPEN_ROWS, MAX_SEED
 from t2t.errors import UsageError
 
 FOLDED = 20
@@ -83,12 +84,19 @@ def _check(options: Tasks) -> None:
     wrong = {name: length for name, length in options.lengths.items() if length < 1}
     if wrong:
         raise UsageError(f"--lengths must be positive numbers of tokens, got {wrong}")
+    if not 0 <= options.seed <= MAX_SEED:
+        raise UsageError(f"--seed is {options.seed}; it must lie between 0 and {MAX_SEED}")
+    if not 1 <= options.open_rows <= (MAX_OPEN_ROWS if options.packing else 1):
+        possible = f"lie between 1 and {MAX_OPEN_ROWS}" if options.packing else "be 1 with --no-packing"
+        raise UsageError(f"--open-rows is {options.open_rows}; it must {possible}")
     if options.html is not None:
         if options.name is None:
             raise UsageError("--html is a page of one task or mixture: name it")
         page = pathlib.Path(options.html)
         if page.is_dir():
             raise UsageError(f"--html {page} is a directory; give a file to write")
+        if page.is_file() and page.suffix.lower() not in (".html", ".htm"):
+            raise UsageError(f"--html {page} is there already and no page by its name; give a name that ends in .html")
         arguments_lib.check_writable(page.parent, instead="give another --html")
 
 

@@ -60,8 +60,13 @@ class TextNoise(Corruption):
         for name in ("rate", "mask_random", "permute_sentences", "rotate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)} must lie in [0, 1]")
-        if self.insert < 0 or self.poisson_mean <= 0:
-            raise ValueError(f"insert={self.insert} must be at least 0 and poisson_mean={self.poisson_mean} positive")
+        if not 0 <= self.insert < math.inf:
+            raise ValueError(f"insert={self.insert} must be at least 0, and finite")
+        shortest, longest = text_noise.POISSON_MEANS
+        if not shortest <= self.poisson_mean <= longest:
+            raise ValueError(
+                f"poisson_mean={self.poisson_mean} must lie in [{shortest}, {longest}]; published are 3 and 3.5"
+            )
         if self.spans not in ("tokens", "words", "poisson"):
             raise ValueError(f"spans={self.spans!r} must be 'tokens', 'words' or 'poisson'")
         if self.replace_length not in (-1, 0, 1):

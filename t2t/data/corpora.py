@@ -57,29 +57,46 @@ def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
     """The files that paths, globs (`**` reaches into folders) and folders name, each once, in the order given.
 
     The files of a glob and of a folder come sorted; a folder's hidden files and those of other kinds are left out, and
-    how many there are is logged.
+    how many there are is logged. Links to folders are followed, and what they lead to a second time is left out.
 
     Raises:
-        CorpusError: a pattern that matches no file, or a file of a kind that cannot be read.
+        CorpusError: a pattern that matches no file, a file of a kind that cannot be read, or a folder that cannot.
     """
-    found: dict[pathlib.Path, None] = {}
+    found: list[pathlib.Path] = []
     for pattern in patterns:
+        if not str(pattern):
+            raise CorpusError("An empty name stands among the files; write . for the working directory.")
         path = pathlib.Path(pattern)
         if path.is_dir():
             files = _files_of_folder(path)
         elif path.is_file():
             files = [path]
         else:
-            paths = (pathlib.Path(name) for name in sorted(glob.glob(str(pattern), recursive=True)))
-            files = [path for path in paths if path.is_file()]
+            files = _files_of_glob(str(pattern))
         if not files:
             raise MissingFileError(f"No file matches '{pattern}' (in {pathlib.Path.cwd()}).")
         for path in files:
             kind(path)
-            found[path] = None
+        found += files
     if not found:
         raise CorpusError("No files are named.")
-    return list(found)
+    return _without_repeats(found)
+
+
+def _files_of_glob(pattern: str) -> list[pathlib.Path]:
+    """The files of a glob, each under its shortest name: links that lead in a circle give it dozens."""
+    names = sorted(glob.glob(pattern, recursive=True), key=lambda name: (len(name), name))
+    paths = _without_repeats([path for path in map(pathlib.Path, names) if path.is_file()])
+    return sorted(paths, key=str)
+
+
+def _without_repeats(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:
+    """The first of all paths that name a file in the same folder, however that was reached."""
+    folders = {folder: os.path.realpath(folder) for folder in {path.parent for path in paths}}
+    found: dict[tuple[str, str], pathlib.Path] = {}
+    for path in paths:
+        found.setdefault((folders[path.parent], path.name), path)
+    return list(found.values())
 
 
 def kind(path: pathlib.Path) -> str:
@@ -118,8 +135,7 @@ def _files_of_folder(folder: pathlib.Path) -> list[pathlib.Path]:
         return _files_of_data_set(folder)
     files: list[pathlib.Path] = []
     others = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    for place, names in _walk(folder):
         for path in (pathlib.Path(place, name) for name in names if not name.startswith(".")):
             is_known = _kind(path) is not None and path.name not in DESCRIPTIONS and path.is_file()
             files += [path] if is_known else []
@@ -131,6 +147,31 @@ def _files_of_folder(folder: pathlib.Path) -> list[pathlib.Path]:
     left_out = f"; {others:,} others are left out" if others else ""
     _tell(f"{folder}: {len(files):,} files ({kinds}){left_out}")
     return files
+
+
+def _walk(folder: pathlib.Path) -> Iterator[tuple[str, list[str]]]:
+    """Each folder at and below one, with its files: the folder's own first, then what links lead to, all once."""
+    seen: set[str] = set()
+    linked = [str(folder)]
+    while linked:
+        for place, folders, names in os.walk(linked.pop(0), onerror=_refuse):
+            if (real := os.path.realpath(place)) in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            links = [path for path in (os.path.join(place, name) for name in folders) if os.path.islink(path)]
+            linked += [path for path in links if not _is_within(folder, os.path.realpath(path))]
+            yield place, names
+
+
+def _is_within(folder: pathlib.Path, real: str) -> bool:
+    """Whether a folder is below another or is it: a link to that leads in a circle."""
+    return pathlib.Path(os.path.realpath(folder)).is_relative_to(real)
+
+
+def _refuse(error: OSError) -> None:
+    raise CorpusError(f"The folder {error.filename} cannot be read: {error.strerror}.") from error
 
 
 @functools.cache

@@ -58,6 +58,9 @@ class SpanLengths:
     targets: int
 
 
+_MOST_PER_INPUT = 1000  # raw tokens for each of the inputs
+
+
 def span_lengths(inputs_length: int, *, noise_density: float, mean_noise_span_length: float) -> SpanLengths:
     """The largest number of raw tokens whose corrupted inputs fill inputs_length, as T5 computes it.
 
@@ -66,6 +69,9 @@ def span_lengths(inputs_length: int, *, noise_density: float, mean_noise_span_le
     Example:
         >>> span_lengths(512, noise_density=0.15, mean_noise_span_length=3.0)
         SpanLengths(tokens=568, inputs=512, targets=114)
+
+    Raises:
+        ValueError: no inputs, or noise that leaves next to nothing clean: over 1000 raw tokens for each of the inputs.
 
     Reference: random_spans_helper of "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
     Transformer", arXiv:1910.10683 (t5.data.preprocessors).
@@ -81,6 +87,11 @@ def span_lengths(inputs_length: int, *, noise_density: float, mean_noise_span_le
     tokens = inputs_length - 1
     while lengths(tokens + 1)[0] <= inputs_length:
         tokens += 1
+        if tokens > _MOST_PER_INPUT * inputs_length:
+            raise ValueError(
+                f"noise_density={noise_density} with mean_noise_span_length={mean_noise_span_length} leaves so little "
+                f"clean that inputs of {inputs_length} tokens hold over {tokens - 1:,}: take less noise"
+            )
     inputs, targets = lengths(tokens)
     if noise_density == 0.5 and targets > inputs:
         # One token less makes both sides equally long; T5 does not count again.

@@ -44,7 +44,7 @@ class SpanCorruption(Corruption):
         """Refuse densities and lengths without meaning."""
         if not 0 < self.noise_density < 1:
             raise ValueError(f"noise_density={self.noise_density} must lie strictly between 0 and 1")
-        if self.mean_noise_span_length < 1:
+        if not self.mean_noise_span_length >= 1:
             raise ValueError(f"mean_noise_span_length={self.mean_noise_span_length} must be at least 1")
         if self.overflow not in ("refuse", "merge"):
             raise ValueError(f"overflow={self.overflow!r} must be 'refuse' or 'merge'")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +93,7 @@ class MaskedTokens(Corruption):
         """Refuse fractions that are none, and what does not go together."""
         if not 0 < self.rate < 1:
             raise ValueError(f"rate={self.rate} must lie strictly between 0 and 1")
-        if min(self.mask, self.random) < 0 or self.mask + self.random > 1 + 1e-9:
+        if not (self.mask >= 0 and self.random >= 0 and self.mask + self.random <= 1 + 1e-9):
             raise ValueError(f"mask={self.mask} and random={self.random} must be fractions with a sum of at most 1")
         if self.max_predictions is not None and self.max_predictions < 1:
             raise ValueError(f"max_predictions={self.max_predictions} must be positive, or None for no limit")
@@ -100,6 +101,8 @@ class MaskedTokens(Corruption):
         for name, possible in named.items():
             if getattr(self, name) not in possible:
                 raise ValueError(f"{name}={getattr(self, name)!r}: possible are {', '.join(map(repr, possible))}")
+        if self.smoothing is not None and not math.isfinite(self.smoothing):
+            raise ValueError(f"smoothing={self.smoothing} must be finite, such as 0.5 or 0.7")
         if self.longest is not None and self.longest < 1:
             raise ValueError(f"longest={self.longest} must be at least one word")
         if not 0 < self.stop < 1:

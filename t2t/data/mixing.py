@@ -149,7 +149,7 @@ class ExampleCount:
     split: str = "train"
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0 or self.scale <= 0 or (self.maximum is not None and self.maximum <= 0):
+        if not (self.temperature > 0 and self.scale > 0 and (self.maximum is None or self.maximum > 0)):
             raise ValueError(f"maximum, scale and temperature must be positive, got {self}.")
 
     def __call__(self, task: Any) -> float:
@@ -160,7 +160,13 @@ class ExampleCount:
         rate = count * self.scale
         if self.maximum is not None:
             rate = min(rate, self.maximum)
-        return rate if self.temperature == 1.0 else rate ** (1.0 / self.temperature)
+        try:
+            return rate if self.temperature == 1.0 else rate ** (1.0 / self.temperature)
+        except OverflowError as error:
+            raise ValueError(
+                f"temperature={self.temperature} makes the rate of task '{task.name}' larger than numbers are: 1 is "
+                "proportional mixing, more makes rates more equal"
+            ) from error
 
 
 def by_exponent(exponent: float, *, split: str = "train") -> ExampleCount:

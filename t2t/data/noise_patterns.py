@@ -51,7 +51,7 @@ class Spans:
 
     def __post_init__(self):
         """Refuse spans of less than one token."""
-        if self.mean_length < 1:
+        if not self.mean_length >= 1:
             raise ValueError(f"mean_length={self.mean_length} must be at least 1")
 
     def num_uniforms(self, length: int) -> int:

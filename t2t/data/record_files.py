@@ -107,7 +107,7 @@ def _read_json(path: pathlib.Path, on_error: OnError) -> Iterator[Placed]:
             continue
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError besides of numbers of thousands of digits
             yield place, CorpusError(f"{path}, {place}: not JSON ({error}).")
             continue
         if isinstance(record, dict):
@@ -119,16 +119,33 @@ def _read_json(path: pathlib.Path, on_error: OnError) -> Iterator[Placed]:
 def _read_table(path: pathlib.Path, fields: Sequence[str], suffix: str, on_error: OnError) -> Iterator[Placed]:
     style = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if suffix == ".tsv" else {"strict": True}
     reader = csv.DictReader(read_lines(path, on_error=on_error), **style)
-    missing = [field for field in fields if field not in (reader.fieldnames or ())]
-    if missing:
-        raise CorpusError(
-            f"{path}: no column {_listed(missing)}; the first line names {_listed(reader.fieldnames or ())}."
-        )
     try:
+        _check_header(path, list(reader.fieldnames or ()), fields)
         for record in reader:
-            yield f"line {reader.line_num}", record
+            place = f"line {reader.line_num}"
+            yield place, _too_long(f"{path}, {place}", record, style.get("delimiter", ",")) or record
     except csv.Error as error:
         raise CorpusError(f"{path}, line {reader.reader.line_num}: {error}.") from error
+
+
+def _check_header(path: pathlib.Path, columns: Sequence[str], fields: Sequence[str]) -> None:
+    for field in fields:
+        if columns.count(field) != 1:
+            problem = f"several columns {field!r}" if field in columns else f"no column {field!r}"
+            raise CorpusError(f"{path}: {problem}; the first line names {_listed(columns)}.")
+
+
+def _too_long(place: str, record: dict[Any, Any], delimiter: str) -> CorpusError | None:
+    """What is wrong with a row whose further cells, which no column names, are not empty: a text was cut in two."""
+    further = [cell for cell in record.get(None, ()) if cell.strip()]
+    if not further:
+        return None
+    named = len(record) - 1
+    how = "put the text in quotes" if delimiter == "," else "write it as jsonl"
+    return CorpusError(
+        f"{place}: {named + len(record[None])} cells where the first line names {named}; the rest begins with "
+        f"{_shortened(further[0])}. Where a text holds {delimiter!r}, {how}."
+    )
 
 
 def _pyarrow(path: pathlib.Path) -> Any:

@@ -23,6 +23,9 @@ from jaxtyping import Bool, Float, Int
 Tokens = Int[np.ndarray, " T"]
 Mask = Bool[np.ndarray, " T"]
 
+POISSON_MEANS = (0.01, 500)
+"""Means that a table holds: below, a text would need millions of spans without words; above, e**-mean is next to 0."""
+
 _TAIL = 1e-12  # of a Poisson law, where its table ends
 
 

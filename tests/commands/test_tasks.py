@@ -103,7 +103,7 @@ def test_pairs_share_rows_unless_told_not_to(run):
     out = run("toy_count", "--vocabulary", "words", "--open-rows", "8", "--examples", "0")
     assert re.search(r"of 1?\d examples in [1-3] rows?", out)
     out = run("toy_count", "--vocabulary", "words", "--open-rows", "8", "--no-packing", code=2)
-    assert "open_rows=8 must be 1, or more with packing" in out
+    assert "--open-rows is 8; it must be 1 with --no-packing" in out
 
 
 def test_other_kinds_of_models(run):
@@ -132,10 +132,14 @@ def test_a_split_that_is_not_there(run):
         (["--examples", "-1"], "--examples is -1; it must not be negative"),
         (["--lengths.inputs", "0"], "--lengths must be positive numbers of tokens, got {'inputs': 0}"),
         (["--html", "."], "--html . is a directory; give a file to write"),
+        (["--html", "corpus.txt"], "--html corpus.txt is there already and no page by its name"),
+        (["--seed", "-1"], "--seed is -1; it must lie between 0 and 2147483647"),
+        (["--open-rows", "1000000000"], "--open-rows is 1000000000; it must lie between 1 and 4096"),
     ],
 )
 def test_what_cannot_be_is_refused(monkeypatch, tmp_path, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus.txt").write_text("text")
     assert cli.main(["tasks", "pydocs_topic", *arguments]) == 2
     assert message in capsys.readouterr().err
 

@@ -1,6 +1,7 @@
 import gzip
 import json
 import logging
+import os
 import pickle
 import sys
 
@@ -99,6 +100,11 @@ def test_long_documents_fit_a_csv_field(folder):
     assert [len(text) for text in read_texts(["a.csv"])] == [200_000]
 
 
+def test_empty_cells_behind_the_last_column_lose_nothing(folder):
+    write(folder / "a.csv", "text,n\nOne.,1,,\n")
+    assert list(read_texts(["a.csv"])) == ["One."]
+
+
 def test_globs_are_sorted_and_name_each_file_once(folder):
     for name in ["books/b.txt", "books/a.txt", "books/old/c.txt", "d.txt"]:
         write(folder / name, name)
@@ -108,12 +114,43 @@ def test_globs_are_sorted_and_name_each_file_once(folder):
     assert [path.name for path in find_files([str(folder / "d.txt")])] == ["d.txt"]
 
 
+def test_links_to_folders_are_followed_once(folder):
+    """Nothing below a link is lost, and a link that leads in a circle gives no file twice."""
+    for name in ["books/b/one.txt", "books/a/two.txt", "elsewhere/three.txt"]:
+        write(folder / name, name)
+    for name, target in {"a/in_a_circle": "..", "a/again": "../b", "more": "../elsewhere"}.items():
+        (folder / "books" / name).symlink_to(target, target_is_directory=True)
+    files = ["books/a/two.txt", "books/b/one.txt", "books/more/three.txt"]
+    assert [str(path) for path in find_files(["books"])] == files
+    names = {path.name for path in find_files(["books/**/*.txt"])}
+    assert names == {"one.txt", "two.txt", "three.txt"} and len(find_files(["books/**/*.txt"])) == 3
+    again = ["books/b/one.txt", str(folder / "books/b/one.txt"), "books/a/../b/one.txt", "books"]
+    assert [str(path) for path in find_files(again)] == ["books/b/one.txt", files[0], files[2]]
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(folder, monkeypatch):
+    write(folder / "books/open.txt", "a")
+    write(folder / "books/closed/b.txt", "b")
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match="The folder books/closed cannot be read: Permission denied"):
+        find_files(["books"])
+
+
 def test_missing_files_are_named(folder):
     write(folder / "books/a.txt", "a")
     with pytest.raises(CorpusError, match=r"No file matches 'nothing/\*.txt'"):
         list(read_texts(["books/a.txt", "nothing/*.txt"]))
     with pytest.raises(CorpusError, match="No files are named"):
         find_files([])
+    with pytest.raises(CorpusError, match="An empty name stands among the files"):
+        find_files(["books/a.txt", ""])
 
 
 def test_a_folder_gives_all_its_files_and_says_how_many(folder, caplog):
@@ -221,6 +258,10 @@ def test_damaged_archives_are_named(folder):
     path.write_bytes(path.read_bytes()[:-12])
     with pytest.raises(CorpusError, match="a.txt.gz cannot be read to its end"):
         list(read_texts(["a.txt.gz"]))
+    for name in ["empty.txt.gz", "empty.jsonl.zst", "empty.tfrecord.gz"]:
+        (folder / name).write_bytes(b"")
+        with pytest.raises(CorpusError, match=f"{name} cannot be read to its end: it has 0 bytes"):
+            list(read_texts([name]))
     path.write_bytes(b"no gzip")
     with pytest.raises(CorpusError, match="a.txt.gz cannot be read to its end"):
         list(read_texts(["a.txt.gz"]))
@@ -239,6 +280,12 @@ def test_damaged_archives_are_named(folder):
         ("a.tsv", "", "a.tsv: no column 'text'; the first line names none"),
         ("a.tsv", "n\ttext\n1\n", "a.tsv, line 2: field 'text' is None"),
         ("a.csv", 'text\n"x', "a.csv, line 2: unexpected end of data"),
+        ("a.csv", '"text\nx', "a.csv, line 2: unexpected end of data"),
+        ("a.csv", "text\rx\r", "a.csv, line 1: new-line character seen in unquoted field"),
+        ("a.csv", "text\nOne, two.\n", "a.csv, line 2: 2 cells .* names 1; .* ' two.'.*put the text in quotes"),
+        ("a.tsv", "n\ttext\n1\tOne\ttwo.\n", "a.tsv, line 2: 3 cells .* names 2; .* 'two.'.*write it as jsonl"),
+        ("a.csv", "text,text\nx,y\n", "a.csv: several columns 'text'"),
+        ("a.jsonl", '{"text": "x", "n": ' + "1" * 5000 + "}", "a.jsonl, line 1: not JSON .*4300"),
     ],
 )
 def test_malformed_records_are_found_by_line(folder, name, content, message):

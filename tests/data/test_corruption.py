@@ -82,6 +82,8 @@ def test_raw_lengths_equal_the_oracle(length, density, mean):
 def test_lengths_of_nothing_are_refused():
     with pytest.raises(ValueError, match="inputs_length=0"):
         corruption.span_lengths(0, **T5)
+    with pytest.raises(ValueError, match="leaves so little clean"):
+        corruption.span_lengths(8, noise_density=1 - 1e-15, mean_noise_span_length=1e9)
 
 
 def test_counts_round_halves_to_even():

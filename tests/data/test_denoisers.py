@@ -257,7 +257,13 @@ def test_long_examples_are_refused_and_both_lengths_named():
     assert (len(short["inputs"]), len(short["targets"])) == (8 + 1 + 1, 2 + 1 + 1)
 
 
-@pytest.mark.parametrize("field", [{"noise_density": 0.0}, {"noise_density": 1.0}, {"mean_noise_span_length": 0.5}])
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"noise_density": 0.0}, {"noise_density": 1.0},
+        {"mean_noise_span_length": 0.5}, {"mean_noise_span_length": math.nan},
+    ],
+)  # fmt: skip
 def test_meaningless_spans_are_refused(field):
     with pytest.raises(ValueError, match=next(iter(field))):
         denoisers.SpanCorruption(**field)

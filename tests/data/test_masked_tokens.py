@@ -317,7 +317,7 @@ def test_words_need_a_vocabulary_that_marks_them():
     [
         {"rate": 0.0}, {"mask": 0.95}, {"random": -0.1}, {"max_predictions": 0}, {"longest": 3},
         {"longest": 0, "unit": "span"}, {"stop": 1.0, "unit": "span"}, {"favor_longer": True, "unit": "span"},
-        {"smoothing": 0.5, "unit": "word"}, {"counts": [1]},
+        {"smoothing": 0.5, "unit": "word"}, {"counts": [1]}, {"mask": math.nan}, {"smoothing": math.inf},
     ],
 )  # fmt: skip
 def test_meaningless_settings_are_refused(field):

@@ -1,4 +1,5 @@
 import collections
+import math
 import types
 
 import hypothesis
@@ -109,6 +110,11 @@ def test_rates_need_a_number_of_examples():
         ExampleCount()(task)
     with pytest.raises(ValueError, match="positive"):
         ExampleCount(temperature=0)
+    with pytest.raises(ValueError, match="positive"):
+        ExampleCount(temperature=math.nan)
+    task = types.SimpleNamespace(name="books", num_input_examples=lambda split: 1000)
+    with pytest.raises(ValueError, match="temperature=1e-05 makes the rate of task 'books' larger"):
+        ExampleCount(temperature=1e-5)(task)
     with pytest.raises(ValueError, match="exponent=-1 must be at least 0"):
         by_exponent(-1)
 
