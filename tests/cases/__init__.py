@@ -130,7 +130,8 @@ def _changed_as(case: Case, other: Case) -> Case:
         case,
         name=f"{case.name}-as-{other.name}",
         config={**case.config, **_body(other)},
-        num_types=min(case.num_types, 1) * other.num_types,
+        length=min(case.length, other.length),  # positions in a table may be the other's
+        num_types=other.num_types,
         num_languages=other.num_languages,
         is_daily=False,
     )

@@ -21,7 +21,7 @@ CASES = (
     case("deberta-v2-far", "DebertaV2Model", max_relative_positions=13, num_attention_heads=6, hidden_act="gelu_new"),
     case("deberta-v2-many-buckets", "DebertaV2Model", position_buckets=62, max_relative_positions=64),
     case("deberta-v2-own-keys", "DebertaV2Model", share_att_key=False, norm_rel_ebd="none", layer_norm_eps=1e-5,
-         num_hidden_layers=1),
+         num_hidden_layers=2),
     case("deberta-v2-exact", "DebertaV2Model", position_buckets=-1, pos_att_type="p2c|c2p", type_vocab_size=3,
          num_types=3, position_biased_input=True),
     case("deberta-v2-c2p", "DebertaV2Model", pos_att_type="c2p", share_att_key=False),
