@@ -115,11 +115,11 @@ def test_the_three_lines_of_the_guide_register_a_corpus(tmp_path, monkeypatch):
     code = [line for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith("    ")]
     assert len(code) == 3
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "books").mkdir()
-    for name, text in (("books/a.txt", "One book."), ("held_out.txt", "Another.")):
+    (tmp_path / "novels").mkdir()
+    for name, text in (("novels/a.txt", "One book."), ("held_out.txt", "Another.")):
         (tmp_path / name).write_text(text)
     exec("\n".join(line.strip() for line in code), {})
-    tasks = {name: seqio.TaskRegistry.get(f"books_{name}") for name in masked_objectives.OBJECTIVES}
+    tasks = {name: seqio.TaskRegistry.get(f"novels_{name}") for name in masked_objectives.OBJECTIVES}
     for task in tasks.values():
         seqio.TaskRegistry.remove(task.name)
     lengths = {"inputs": 16, "targets": 16}
