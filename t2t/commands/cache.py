@@ -75,8 +75,8 @@ def run(arguments: Sequence[str]) -> int:
 def _check(options: Options) -> None:
     if options.workers is not None and options.workers < 1:
         raise UsageError(f"--workers is {options.workers}; it must be positive")
-    if options.shard_megabytes < 1e-6:
-        raise UsageError(f"--shard-megabytes is {options.shard_megabytes}; it must be positive")
+    if not 1e-6 <= options.shard_megabytes <= 1e6:
+        raise UsageError(f"--shard-megabytes is {options.shard_megabytes}; it must be positive, and at most a million")
     if options.runner_options and options.runner == "local":
         raise UsageError("--runner-options are for a runner of Apache Beam, and --runner is local")
 

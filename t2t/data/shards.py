@@ -75,6 +75,10 @@ def replace(path: pathlib.Path, content: bytes) -> None:
     try:
         unfinished.write_bytes(content)
         os.replace(unfinished, path)
+    except OSError as error:
+        if error.filename is None:  # a full disk names no file
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -105,6 +105,7 @@ def test_what_was_left_out_is_said(here, capsys):
     [
         ({"workers": 0}, "--workers is 0; it must be positive"),
         ({"shard_megabytes": 0.0}, "--shard-megabytes is 0.0; it must be positive"),
+        ({"shard_megabytes": float("nan")}, "--shard-megabytes is nan; it must be positive"),
         ({"runner_options": "--x=1"}, "--runner-options are for a runner of Apache Beam"),
     ],
 )

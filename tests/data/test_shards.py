@@ -1,6 +1,7 @@
 import hashlib
 import json
 import mmap
+import pathlib
 
 import numpy as np
 import pytest
@@ -104,3 +105,14 @@ def test_damaged_files_are_refused(tmp_path, shard, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DamagedShardError, match="g00000-00000.safetensors is damaged"):
         shards.open_shard(path)
+
+
+def test_a_full_disk_is_named_and_nothing_stays(tmp_path, monkeypatch):
+    def write(path, content):
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write)
+    with pytest.raises(OSError, match=r"No space left on device: .*a\.safetensors'"):
+        shards.replace(tmp_path / "a.safetensors", b"content")
+    assert not list(tmp_path.iterdir())
