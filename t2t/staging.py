@@ -21,7 +21,7 @@ def replacing(directory: Path, *, stale: Sequence[str] = ()) -> Iterator[Path]:
 
     Args:
         directory: made if missing; files that are neither new nor stale stay.
-        stale: patterns of earlier files to remove where no new ones have their names.
+        stale: patterns of earlier files to remove where no new ones have their names; folders go with their last file.
 
     Raises:
         OSError: of whatever cannot be written; a full disk says how much room there was.
@@ -58,3 +58,6 @@ def _put(folder: Path, directory: Path, stale: Sequence[str]) -> None:
     for path in {path for pattern in stale for path in directory.glob(pattern)}:
         if path.relative_to(directory) not in new:
             path.unlink()
+            if path.parent != directory:
+                with contextlib.suppress(OSError):  # it holds more
+                    path.parent.rmdir()

@@ -26,6 +26,14 @@ def test_new_files_take_their_places_and_stale_ones_go(old):
         (folder / "other" / "c").write_text("new")
         assert contents(old)["a"] == "old a"
     assert contents(old) == {"a": "new", "other/c": "new", "mine": "old mine"}
+    assert not (old / "sub").exists()
+
+
+def test_a_folder_that_holds_more_than_stale_files_stays(old):
+    (old / "sub" / "mine").write_text("mine")
+    with staging.replacing(old, stale=["sub/a"]):
+        pass
+    assert "sub/mine" in contents(old) and "sub/a" not in contents(old)
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])

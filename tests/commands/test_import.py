@@ -110,6 +110,12 @@ def test_a_failed_import_leaves_what_was_there(theirs, tmp_path, capsys, there, 
     assert _files(ours) == before and ours.exists() == there
 
 
+def test_an_import_without_the_vocabulary_takes_that_of_the_last_one_away(theirs, tmp_path):
+    assert cli.main(["import", str(theirs), str(tmp_path / "ours")]) == 0
+    assert cli.main(["import", str(theirs), str(tmp_path / "ours"), "--overwrite", "--without-vocabulary"]) == 0
+    assert t2t.load(tmp_path / "ours").vocabulary is None
+
+
 def test_a_number_that_a_type_lacks_is_refused_and_infinite_ones_are_not(theirs, tmp_path, capsys, caplog):
     arrays = safetensors.numpy.load_file(theirs / files.SINGLE)
     arrays["shared.weight"][2, 3] = 1e38
