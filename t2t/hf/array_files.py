@@ -19,7 +19,7 @@ import numpy as np
 import tensorstore
 from flax import serialization
 
-from t2t.hf import file_checks
+from t2t import file_checks
 
 MSGPACK = "checkpoint"
 """T5X's file. TensorFlow's of the same name is text that says which checkpoint is the last."""
@@ -40,8 +40,7 @@ def find(directory: Path) -> Path | None:
             start = file.read(len(file_checks.POINTER))
         if start[:1] >= b"\x80":  # a map of msgpack; text begins lower
             return tree
-        if start == file_checks.POINTER:
-            file_checks.require(tree)
+        file_checks.refuse_pointer(tree, start)
     for file in (directory / METADATA, directory / "state" / METADATA):
         if file.is_file() and b'"target"' in file.read_bytes():  # T5X's parameters; other trees of Orbax have others
             return file

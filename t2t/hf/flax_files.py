@@ -19,7 +19,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from t2t.hf import file_checks, torch_files
+from t2t import file_checks
+from t2t.hf import torch_files
 
 ARRAY = 1
 """Flax's extension type of arrays: [shape, name of the dtype, bytes]."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t.errors import UsageError
+from t2t.vocabulary import reading
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ def read(directory: Path, config_json: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: generation_config.json is no JSON object; a setting holds what it cannot.
     """
     file = directory / FILE
-    said = _read_object(file) if file.exists() else dict(config_json)
+    said = reading.read_object(file) if file.exists() else dict(config_json)
     if file.exists():
         if unknown := sorted(name for name, value in said.items() if value and name not in SETTINGS | _UNSAID):
             log.warning("%s: the settings %s are not carried over", file, ", ".join(unknown))
@@ -223,13 +224,3 @@ def _check(settings: Mapping[str, Any]) -> None:
             f"generation has num_return_sequences={number} with num_beams={beams}: there are as many texts as beams, "
             "and more where do_sample=True draws them with one beam"
         )
-
-
-def _read_object(file: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
-        raise UsageError(f"{file} is not JSON: {error}; copy or download it again") from error
-    if not isinstance(said, dict):
-        raise UsageError(f"{file} holds {type(said).__name__} instead of an object {{...}}")
-    return said

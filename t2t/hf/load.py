@@ -26,6 +26,7 @@ from t2t.models import base
 from t2t.models.decoder import DecoderConfig
 from t2t.models.encoder import EncoderConfig
 from t2t.vocabulary import files as vocabulary_files
+from t2t.vocabulary import reading
 
 log = logging.getLogger(__name__)
 
@@ -226,22 +227,12 @@ def read_config(directory: Path) -> dict[str, Any]:
     """
     path = directory / "config.json"
     if path.exists():
-        return _read_object(path)
+        return reading.read_object(path)
     if original_t5.holds(directory):
         return original_t5.config(directory)
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory}")
     raise UsageError(f"{directory} is no Hugging Face directory: it has no config.json")
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, IsADirectoryError, PermissionError) as error:
-        raise UsageError(f"{path} is not JSON: {error}; copy or download it again") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} holds {type(content).__name__} instead of an object {{...}}")
-    return content
 
 
 def _family(directory: Path, config_json: Mapping[str, Any], *, ignored: Sequence[str]) -> config_map.Family:
@@ -303,7 +294,7 @@ def start_id(directory: Path, config: Any) -> int | None:
     if isinstance(config, DecoderConfig):
         return tokenizer.first_token(directory)
     generation = directory / "generation_config.json"
-    said = _read_object(generation) if generation.exists() else {}
+    said = reading.read_object(generation) if generation.exists() else {}
     config_json = read_config(directory)
     published = families.by_model_type(config_json["model_type"]).published_ids
     usual = 0 if published is None else published.get("decoder_start_token_id")

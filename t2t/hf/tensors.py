@@ -15,7 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import safetensors
 
-from t2t.hf import file_checks, flax_files, original_t5, torch_files
+from t2t import file_checks
+from t2t.hf import flax_files, original_t5, torch_files
 
 
 @runtime_checkable
@@ -93,8 +94,7 @@ def _open(directory: Path) -> dict[str, Stored]:
     if original_t5.holds(directory):
         return dict(original_t5.open_tensors(directory))
     for file in (directory / name for kind in FORMATS for name in (kind.single, kind.index)):
-        if file_checks.is_dangling(file):
-            raise FileNotFoundError(file_checks.dangling(file))
+        file_checks.refuse_dangling(file)
     known = ", ".join(kind.single for kind in FORMATS)
     others = sorted(p.name for p in directory.glob("*") if p.suffix in (".bin", ".msgpack", ".h5", ".pt", ".ckpt"))
     held = f"; it holds {', '.join(others)}: save the model as safetensors first" if others else ""
@@ -106,8 +106,7 @@ def _open_shards(directory: Path, kind: Format) -> dict[str, Stored]:
     shards = _weight_map(index)
     names = sorted(set(shards.values()))
     for name in names:
-        if file_checks.is_dangling(directory / name):
-            raise FileNotFoundError(file_checks.dangling(directory / name))
+        file_checks.refuse_dangling(directory / name)
     absent = [name for name in names if not os.path.exists(directory / name)]
     if absent:
         raise FileNotFoundError(

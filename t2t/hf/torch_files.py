@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from t2t.hf import file_checks
+from t2t import file_checks
 
 MAGIC = 0x1950A86A20F9469CFC6C
 """First pickle of the old form."""

@@ -15,7 +15,7 @@ from flax import traverse_util
 from t2t import config as config_lib
 from t2t import sharding
 from t2t.errors import UsageError
-from t2t.hf import hub, original_t5, table
+from t2t.hf import hub, original_t5, table, tensors
 from t2t.train import build, checkpoint, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 
 _IMPOSSIBLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, ImportError, RecursionError)
 """What is raised where a config is made, or its shapes are, of values that it cannot have."""
-
-_STORED = ("BF16", "F16", "F32", "F64")
-"""The types that parameters are read from, as safetensors names them."""
 
 _MEND = "restore it, or make the directory anew with t2t import"
 
@@ -308,8 +305,9 @@ def _check_stored(path: Path, stored: dict[str, _Stored], wanted: dict[str, tupl
         array, shape = stored[name], wanted[name]
         if array.shape != shape:
             problems.append(f"{array.file.name} holds {name} of shape {array.shape}, config.json means {shape}")
-        elif array.code not in _STORED:
-            problems.append(f"{array.file.name} holds {name} as {array.code}; possible are {', '.join(_STORED)}")
+        elif array.code not in tensors.READABLE:
+            possible = ", ".join(sorted(tensors.READABLE))
+            problems.append(f"{array.file.name} holds {name} as {array.code}; possible are {possible}")
     if problems:
         raise UsageError(
             f"{path / 'params'} does not hold the parameters that {path / 'config.json'} describes: "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from t2t import file_checks
 from t2t.vocabulary import base, byte_level, moses_bpe, published, reading, sentencepiece_model, tokenizers_library
 
 SENTENCEPIECE_FILES = ("sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model", *published.FAIRSEQ_FILES)
@@ -35,7 +36,7 @@ BYTES_CLASS = "ByT5Tokenizer"
 
 def load(path: Path, *, sentinels: int | None = None) -> base.Vocabulary:
     """The vocabulary of a directory or a file; `Vocabulary.load` explains the arguments."""
-    if not path.exists() and not reading.is_dangling(path):
+    if not path.exists() and not file_checks.is_dangling(path):
         raise FileNotFoundError(f"vocabulary {path} does not exist")
     if not path.is_dir():
         return _load_file(path, sentinels)
@@ -67,7 +68,7 @@ def holds(directory: Path) -> bool:
 def _held(directory: Path) -> list[Path]:
     """The files of a directory that are a vocabulary each, the most complete first; else links that lead nowhere."""
     files = [directory / name for name in FILES]
-    found = [file for file in files if file.exists()] or [file for file in files if reading.is_dangling(file)]
+    found = [file for file in files if file.exists()] or [file for file in files if file_checks.is_dangling(file)]
     return [file for file in found if file.name != "vocab.json" or (directory / "merges.txt").exists()]
 
 

@@ -1,18 +1,16 @@
 """Files of vocabularies as text, bytes or JSON, with errors that name the file and what it should hold."""
 
 import json
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t import file_checks
+from t2t.errors import UsageError
+
 MAX_IDS = 2**24
 """More ids than any vocabulary has: a larger one is damage, and would fill the memory with what is not there."""
 
-POINTER = b"version https://git-lfs.github.com/spec/"
-"""How the text begins that Git LFS leaves in place of a file that it has not fetched."""
-
-_AGAIN = "copy or download it again"
 _KINDS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer",
           float: "a number", type(None): "null"}  # fmt: skip
 
@@ -24,23 +22,10 @@ def read_bytes(path: Path) -> bytes:
         ValueError: a pointer of Git LFS stands in its place.
         FileNotFoundError: it is not there, or a link that leads nowhere.
     """
-    if is_dangling(path):
-        raise FileNotFoundError(
-            f"{path} is a link to {os.readlink(path)}, which is not there: fetch what it stands for, or put a copy of "
-            "the file in its place"
-        )
+    file_checks.refuse_dangling(path)
     content = path.read_bytes()
-    if content.startswith(POINTER):
-        raise ValueError(
-            f"{path} is a pointer of Git LFS, a few lines of text in place of the file: fetch it (git lfs pull), or "
-            "download the repository with hf download NAME --local-dir DIR"
-        )
+    file_checks.refuse_pointer(path, content)
     return content
-
-
-def is_dangling(path: Path) -> bool:
-    """Whether a path is a link to what is not there."""
-    return path.is_symlink() and not os.path.exists(path)
 
 
 def read_text(path: Path) -> str:
@@ -52,7 +37,7 @@ def read_text(path: Path) -> str:
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 ({error}): {_AGAIN}") from error
+        raise ValueError(f"{path} is not UTF-8 ({error}): {file_checks.AGAIN}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -60,14 +45,17 @@ def read_object(path: Path) -> dict[str, Any]:
     """What a file holds that is one JSON object.
 
     Raises:
-        ValueError: it holds something else.
+        UsageError: it holds something else, or cannot be read.
     """
+    again = f"expected is a JSON object, {{...}}: {file_checks.AGAIN}"
     try:
         content = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON ({error}); expected is an object, {{...}}: {_AGAIN}") from error
+    except (json.JSONDecodeError, RecursionError, IsADirectoryError, PermissionError) as error:
+        raise UsageError(f"{path} is not JSON ({error}); {again}") from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds {kind(content)}; expected is a JSON object, {{...}}: {_AGAIN}")
+        raise UsageError(f"{path} holds {kind(content)}; {again}")
     return content
 
 
@@ -91,7 +79,7 @@ def check(path: Path, name: str, value: Any, kinds: Collection[type]) -> None:
         said = json.dumps(value, ensure_ascii=False)
         raise ValueError(
             f"{path} says {name}: {said:.100}; expected is {' or '.join(_KINDS[k] for k in kinds)}. Mend it there, or "
-            f"{_AGAIN}"
+            f"{file_checks.AGAIN}"
         )
 
 
@@ -105,5 +93,6 @@ def check_ids(path: Path | str, ids: Mapping[Any, Any]) -> None:
         if not isinstance(piece, str) or type(token) is not int or not 0 <= token < MAX_IDS:
             said = json.dumps(token, ensure_ascii=False)
             raise ValueError(
-                f"{path} gives {piece!r:.100} the id {said:.100}; ids are integers from 0 to {MAX_IDS - 1}: {_AGAIN}"
+                f"{path} gives {piece!r:.100} the id {said:.100}; ids are integers from 0 to {MAX_IDS - 1}: "
+                f"{file_checks.AGAIN}"
             )

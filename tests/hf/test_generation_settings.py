@@ -65,7 +65,7 @@ def test_settings_of_their_own_file_go_first(tmp_path, caplog):
     assert found == {"num_beams": 2, "forced_bos_token_id": None, "forced_eos_token_id": None}
     assert "the settings guidance_scale are not carried over" in caplog.text
     file.write_text("[]")
-    with pytest.raises(UsageError, match="holds list instead of an object"):
+    with pytest.raises(UsageError, match="holds a list; expected is a JSON object"):
         generation_settings.read(tmp_path, CNN)
 
 

@@ -308,8 +308,8 @@ def test_quantised_weights_are_refused(exported, tmp_path):
     ("content", "message"),
     [
         (b"{", "config.json is not JSON"),
-        (b'{"model_type": "caf\xe9"}', "config.json is not JSON"),
-        (b"[]", "config.json holds list"),
+        (b'{"model_type": "caf\xe9"}', "config.json is not UTF-8"),
+        (b"[]", "config.json holds a list"),
         (b'{"model_type": ["t5"]}', r'config.json: model_type is \["t5"\]; it must be a string'),
         (b'{"model_type": "llama"}', "config.json: config.json has model_type 'llama'; t2t knows albert"),
     ],

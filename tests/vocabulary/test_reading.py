@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from t2t import file_checks
 from t2t.vocabulary import reading
 
 
@@ -26,7 +27,7 @@ def test_text_bytes_and_objects(tmp_path):
         (b'{"a": 1,', "vocab.json is not JSON"),
         (b"[" * 100_000, "vocab.json is not JSON (maximum recursion depth"),
         (b"\xff\xfe", "vocab.json is not UTF-8 ("),
-        (reading.POINTER + b"v1\noid sha256:4d7a\n", "vocab.json is a pointer of Git LFS"),
+        (file_checks.POINTER + b"v1\noid sha256:4d7a\n", "vocab.json is a pointer of Git LFS"),
     ],
 )
 def test_other_content_is_told(tmp_path, content, message):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t.hf import file_checks
+from t2t import file_checks
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n"
 
