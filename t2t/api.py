@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t import config as config_lib
-from t2t import types
+from t2t import config_values, types
 from t2t.decode import decoding as decoding_lib
 from t2t.decode import generate as generate_lib
 from t2t.decode import refusal
@@ -359,7 +358,7 @@ def _generation(config: Any, about: dict[str, Any]) -> dict[str, Any] | None:
     writes = isinstance(config, DecoderConfig | EncoderDecoderConfig) and isinstance(config.head, LanguageModelHead)
     if learned is None or not writes or "inputs" not in learned["data"]["lengths"]:
         return None
-    experiment = config_lib.from_json(learned)
+    experiment = config_values.from_json(learned)
     settings = {"max_new_tokens": experiment.data.lengths["targets"]}
     if experiment.evaluate.beams > 1:
         settings |= {"num_beams": experiment.evaluate.beams, "early_stopping": True}
@@ -371,7 +370,7 @@ def _card(name: str, about: dict[str, Any]) -> Any:
 
     if "experiment" not in about:
         return card.Card(name=name)
-    experiment = config_lib.from_json(about["experiment"])
+    experiment = config_values.from_json(about["experiment"])
     digest = hashlib.sha256(json.dumps(about["experiment"], sort_keys=True).encode()).hexdigest()
     optimizer, objective = type(experiment.optimizer).__name__, type(experiment.objective).__name__
     learned = experiment.data.train

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from t2t import config as config_lib
+from t2t import config_values
 from t2t.config import Experiment
 from t2t.errors import UsageError
 
@@ -129,7 +129,7 @@ def load_config(argument: str) -> tuple[Experiment, str, pathlib.Path]:
     if not isinstance(experiment, Experiment):
         raise UsageError(f"get_config() of {path} returned {type(experiment).__name__}; it must return an Experiment")
     with _errors_of(path):
-        config_lib.check_types(experiment)
+        config_values.check_types(experiment)
     return experiment, (module.__doc__ or "").strip(), path
 
 

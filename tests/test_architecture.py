@@ -33,14 +33,14 @@ MAY_IMPORT = {
     "staging": set(),
     "data": {"types", "vocabulary", "functional", "errors", "quiet"},
     "train": {
-        "objectives", "models", "families", "functional", "nn", "decode", "sharding", "config", "types", "vocabulary",
-        "errors", "data", "hf.load", "hf.files", "hf.frames", "hf.hub", "hf.original_t5", "hf.table",
-        "hf.tensors",
+        "objectives", "models", "families", "functional", "nn", "decode", "sharding", "config", "config_values",
+        "types", "vocabulary", "errors", "data", "hf.load", "hf.files", "hf.frames", "hf.hub", "hf.original_t5",
+        "hf.table", "hf.tensors",
     },
     "decode": {"models", "nn", "functional", "types", "vocabulary"},
     "hf": {
-        "models", "nn", "vocabulary", "families", "types", "heads", "config", "errors", "staging", "file_checks",
-        "data.tensorflow_checkpoint",
+        "models", "nn", "vocabulary", "families", "types", "heads", "config", "config_values", "errors", "staging",
+        "file_checks", "data.tensorflow_checkpoint",
     },
     "heads": set(),
     "types": set(),
@@ -48,8 +48,9 @@ MAY_IMPORT = {
     "quiet": set(),
     "interrupts": set(),
     "config": {"errors"},
+    "config_values": {"errors"},
     "sharding": {"config", "types"},
-    "finding": {"config", "errors"},
+    "finding": {"config", "config_values", "errors"},
 }  # fmt: skip
 ANYTHING = {"api", "cli", "commands", "opening", "__init__", "__main__"}
 LOW_LEVEL = {"families": {"table", "config_map"}}  # modules of hf that families build on must not import them back

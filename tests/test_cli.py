@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
-from t2t import cli, config
+from t2t import cli, config_values
 from t2t.commands import arguments
+from t2t.config import Experiment
 from t2t.errors import UsageError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -46,9 +47,9 @@ def here(tmp_path, monkeypatch) -> pathlib.Path:
     return tmp_path
 
 
-def printed_config(capsys, *arguments: str) -> config.Experiment:
+def printed_config(capsys, *arguments: str) -> Experiment:
     assert cli.main(["train", "small", "--print-config", *arguments]) == 0
-    return config.from_json(json.loads(capsys.readouterr().out))
+    return config_values.from_json(json.loads(capsys.readouterr().out))
 
 
 @pytest.mark.parametrize("command", ["", *cli.COMMANDS, "vocab train"])
@@ -173,10 +174,12 @@ def test_a_run_directory_is_its_own_config(here, capsys):
     experiment = printed_config(capsys)
     run = here / "runs" / "small"
     run.mkdir(parents=True)
-    run.joinpath("config.json").write_text(json.dumps({"t2t": "0.1.0", "experiment": config.to_json(experiment)}))
+    run.joinpath("config.json").write_text(
+        json.dumps({"t2t": "0.1.0", "experiment": config_values.to_json(experiment)})
+    )
     assert cli.main(["train", "runs/small", "--print-config", "--train.steps", "20"]) == 0
-    longer = config.from_json(json.loads(capsys.readouterr().out))
-    assert config.difference(experiment, longer) == ("train.steps: 10 -> 20",)
+    longer = config_values.from_json(json.loads(capsys.readouterr().out))
+    assert config_values.difference(experiment, longer) == ("train.steps: 10 -> 20",)
 
 
 def test_a_folder_hides_no_config(here, capsys):

@@ -6,8 +6,7 @@ import re
 import jax
 import pytest
 
-from t2t import config as config_lib
-from t2t import finding, sharding
+from t2t import config_values, finding, sharding
 from t2t.train import build, tasks
 from t2t.train.step import make_train_step
 from t2t.vocabulary import ByteVocabulary
@@ -22,7 +21,7 @@ def test_the_docstring_says_what_where_how_long_and_how(name):
         assert part in description, f"configs/{name}.py: the docstring has no {part}"
     assert re.search(r"arXiv:\d{4}\.\d{4,5}", description), f"configs/{name}.py names no paper"
     assert f"t2t train {name}" in description
-    assert config_lib.from_json(config_lib.to_json(experiment)) == experiment
+    assert config_values.from_json(config_values.to_json(experiment)) == experiment
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import tyro
 
-from t2t import config as config_lib
-from t2t import finding, staging
+from t2t import config_values, finding, staging
 from t2t.config import Experiment
 from t2t.errors import UsageError
 
@@ -117,10 +116,10 @@ def _read_run(path: pathlib.Path) -> Source:
         raise UsageError(f"{path} holds a model, not a run: train a config from it with t2t train CONFIG --init {path}")
     finding.extend_path(path / "recipe")
     try:
-        experiment = config_lib.from_json(content["experiment"])
+        experiment = config_values.from_json(content["experiment"])
         if not isinstance(experiment, Experiment):
             raise ValueError(f"its experiment is {experiment!r}")
-        config_lib.check_types(experiment)
+        config_values.check_types(experiment)
     except (ValueError, TypeError, AttributeError, LookupError, ImportError, RecursionError) as error:
         raise UsageError(f"{file} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
     return Source(experiment=experiment, description=f"The run in {path}.", run=path)
@@ -151,7 +150,7 @@ def parse_settings(
             description=source.description,
             config=FLAGS,
         )
-        config_lib.check_types(settings.experiment)
+        config_values.check_types(settings.experiment)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     for part in (settings.options, settings.experiment, settings.experiment.data):
@@ -247,7 +246,7 @@ def list_files(directory: pathlib.Path) -> None:
 
 def print_settings(experiment: Experiment) -> None:
     """Print every setting with its value, one a line."""
-    print_columns(config_lib.flatten(experiment))
+    print_columns(config_values.flatten(experiment))
     print(flush=True)
 
 
@@ -260,5 +259,5 @@ def print_columns(values: Mapping[str, Any]) -> None:
 
 def print_config(experiment: Experiment) -> None:
     """Print the experiment as JSON, as the run directory keeps it."""
-    json.dump(config_lib.to_json(experiment), sys.stdout, indent=2)
+    json.dump(config_values.to_json(experiment), sys.stdout, indent=2)
     print()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from t2t import config as config_lib
+from t2t import config_values
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
@@ -89,7 +89,7 @@ def _explain(name: str, length: int) -> None:
         **{f"MiB in {kind}": f"{size.parameters * width / MIB:,.2f}" for kind, width in WIDTHS.items()},
         f"training FLOPs per token at length {length}": f"{size.flops:.4g}",
     }
-    arguments_lib.print_columns(config_lib.flatten(t2t.preset(name)) | sizes)
+    arguments_lib.print_columns(config_values.flatten(t2t.preset(name)) | sizes)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,7 @@ Everything that takes a model reads it: `t2t.load`, `--init`, generate, score, e
 import json
 from pathlib import Path
 
-from t2t import __version__, staging
-from t2t import config as config_lib
+from t2t import __version__, config_values, staging
 from t2t.errors import UsageError
 from t2t.hf import files, load
 from t2t.vocabulary import Vocabulary
@@ -65,7 +64,7 @@ def write(directory: Path, opened: load.HuggingFaceCheckpoint, *, dtype: str = "
     vocabulary = None if opened.vocabulary is None else _vocabulary(opened)
     about = {
         "t2t": __version__,
-        "model": config_lib.to_json(opened.config),
+        "model": config_values.to_json(opened.config),
         "start_id": load.start_id(opened.directory, opened.config),
         "ends_prompts": load.ends_prompts(opened.directory, opened.config),
         "source": str(opened.directory),

@@ -12,8 +12,7 @@ import numpy as np
 import safetensors
 from flax import traverse_util
 
-from t2t import config as config_lib
-from t2t import sharding
+from t2t import config_values, sharding
 from t2t.errors import UsageError
 from t2t.hf import hub, original_t5, table, tensors
 from t2t.train import build, checkpoint, trees
@@ -196,7 +195,7 @@ def _open_checkpoint(path: Path) -> Source:
     store.verify(step)  # before anything of it is read: a damaged file must not fail as something else
     content = store.config(step)
     try:
-        experiment = config_lib.from_json(content["experiment"])
+        experiment = config_values.from_json(content["experiment"])
     except _IMPOSSIBLE as error:
         raise UsageError(f"{path} (written by t2t {content.get('t2t')}) cannot be read: {error}") from error
     shapes = trees.by_path(store.shapes(step)["params"]["model"])
@@ -258,10 +257,10 @@ def _read_model(file: Path, content: dict[str, Any]) -> tuple[Any, dict[str, tup
     from t2t.models.base import Config, Network
 
     try:
-        config = config_lib.from_json(content.get("model"))
+        config = config_values.from_json(content.get("model"))
         if not isinstance(config, Config):
             raise ValueError(f"model is {_shown(content.get('model'))}; it must be the config of a model")
-        config_lib.check_types(config)
+        config_values.check_types(config)
         return config, Network(config).shapes_by_path()
     except _IMPOSSIBLE as error:
         raise UsageError(f"{file} (written by t2t {content['t2t']}) describes no model: {error}; {_MEND}") from error

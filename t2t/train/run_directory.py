@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from t2t import __version__
+from t2t import __version__, config_values
 from t2t import config as config_lib
 from t2t.config import Experiment
 from t2t.errors import UsageError
@@ -98,10 +98,10 @@ class RunDirectory:
         if content is None or not has_checkpoint:
             return
         try:
-            before = config_lib.from_json(content["experiment"])
+            before = config_values.from_json(content["experiment"])
         except (ValueError, TypeError) as error:
             raise UsageError(f"{self.config} cannot be read: {error}; restore it, or give another --workdir") from error
-        lines = config_lib.difference(before, experiment, ignore=config_lib.RESUMABLE)
+        lines = config_values.difference(before, experiment, ignore=config_lib.RESUMABLE)
         if lines:
             raise UsageError(
                 f"{self.path} holds a run with another config (there -> here):\n  "
@@ -198,7 +198,7 @@ def describe(experiment: Experiment, *, command: Sequence[str] | None = None) ->
     """The content of config.json: the experiment, and with what it is run (None: the command line of this process)."""
     return {
         "t2t": __version__,
-        "experiment": config_lib.to_json(experiment),
+        "experiment": config_values.to_json(experiment),
         "versions": {"python": platform.python_version(), **_versions()},
         "git": {name: found for name, path in _places().items() if (found := git_revision(path)) is not None},
         "command": [sys.executable, *sys.argv] if command is None else list(command),

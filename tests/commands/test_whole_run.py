@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import t2t
-from t2t import cli, config
+from t2t import cli, config_values
 from t2t.hf.config_map import InexpressibleError
 
 pytestmark = pytest.mark.slow
@@ -256,7 +256,7 @@ def test_a_dry_evaluation_shows_the_data_and_measures_nothing(here, capsys):
 def test_evaluations_print_their_config_too(here, capsys):
     for source in ("runs/lower", "masked"):
         assert cli.main(["eval", source, "--evaluate.batch-size", "2", "--print-config"]) == 0
-        assert config.from_json(json.loads(capsys.readouterr().out)).evaluate.batch_size == 2
+        assert config_values.from_json(json.loads(capsys.readouterr().out)).evaluate.batch_size == 2
     assert cli.main(["eval", "lower", "--init", "runs/lower", "--dry-run"]) == 0
     assert "(run)" in capsys.readouterr().out
 

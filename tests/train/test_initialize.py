@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors_numpy
 
-from t2t import config
+from t2t import config_values
 from t2t.errors import UsageError
 from t2t.models import base
 from t2t.nn.heads import LanguageModelHead
@@ -87,7 +87,7 @@ def test_model_directories_are_read(tmp_path, pieces, params):
     (tmp_path / "params").mkdir()
     leaves = {path: np.asarray(leaf) for path, leaf in trees.by_path(params["model"]).items()}
     safetensors_numpy.save_file(leaves, tmp_path / "params/all.safetensors")
-    content = {"t2t": "0", "model": config.to_json(pieces.experiment.model)}
+    content = {"t2t": "0", "model": config_values.to_json(pieces.experiment.model)}
     (tmp_path / "config.json").write_text(json.dumps(content))
     source = initialize.open_source(tmp_path)
     assert (source.kind, source.config, source.vocabulary) == ("model", pieces.experiment.model, None)
@@ -101,8 +101,8 @@ def model(tmp_path_factory, pieces, params):
     (directory / "params").mkdir(parents=True)
     leaves = {path: np.asarray(leaf) for path, leaf in trees.by_path(params["model"]).items()}
     safetensors_numpy.save_file(leaves, directory / "params/model.safetensors")
-    content = {"t2t": "0", "model": config.to_json(pieces.experiment.model), "start_id": 0, "ends_prompts": False,
-               "origin": {"kept": {}, "generation": {"forced_bos_token_id": None}}}  # fmt: skip
+    content = {"t2t": "0", "model": config_values.to_json(pieces.experiment.model), "start_id": 0,
+               "ends_prompts": False, "origin": {"kept": {}, "generation": {"forced_bos_token_id": None}}}  # fmt: skip
     (directory / "config.json").write_text(json.dumps(content))
     return directory
 

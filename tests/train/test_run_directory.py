@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from t2t import __version__, config
+from t2t import __version__, config_values
 from t2t.errors import UsageError
 from t2t.train import run_directory
 from t2t.vocabulary import ByteVocabulary, Vocabulary
@@ -29,7 +29,7 @@ def test_config_json_says_what_was_run_and_with_what(run):
     write(run, experiment)
     content = json.loads(run.config.read_text())
     assert content["t2t"] == __version__
-    assert config.from_json(content["experiment"]) == experiment
+    assert config_values.from_json(content["experiment"]) == experiment
     assert content["command"] == ["t2t", "train", "tiny"]
     assert {"python", "jax", "orbax-checkpoint"} <= content["versions"].keys()
     assert len(content["git"]["t2t"]["revision"]) == 40
