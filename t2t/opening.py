@@ -25,6 +25,7 @@ def load(
     head: heads.Head | None = None,
     ignore_attributes: Sequence[str] = (),
     dtype: Any = jnp.float32,
+    role: str | None = None,
 ) -> api.Model:
     """The model of a run (its last checkpoint), a checkpoint, a model or a Hugging Face directory, or of the Hub.
 
@@ -36,6 +37,7 @@ def load(
             are fresh.
         ignore_attributes: attributes of a Hugging Face config.json that are known to be without effect.
         dtype: of activations and matrix products; parameters are read as float32.
+        role: which model of a run that trains a pair, generator or discriminator; None is the discriminator.
 
     Raises:
         UsageError: where the directory holds no parameters; attributes to ignore that it does not have.
@@ -43,9 +45,11 @@ def load(
             For a head that the family does not have, and any head asked of a run, checkpoint or model. For a dtype of
             float16, in which models overflow.
     """
+    if head is not None and role is not None:
+        raise ValueError("head and role: a pair is trained by a run, which keeps its heads; give one of the two")
     if head is not None:
         return _load_with_head(path, head, dtype, ignore_attributes)
-    model = open_lazily(path, ignore_attributes=ignore_attributes)
+    model = open_lazily(path, ignore_attributes=ignore_attributes, role=role)
     unread = traverse_util.flatten_dict(model.params, sep="/")
     source = next(iter(unread.values())).source
     leaves = dict(source.leaves({name: leaf.placeholder for name, leaf in unread.items()}))
@@ -75,15 +79,17 @@ class Unread:
         return np.asarray(next(value for _, value in self.source.leaves({self.path: self.placeholder})), dtype)
 
 
-def open_lazily(path: str | os.PathLike, *, ignore_attributes: Sequence[str] = ()) -> api.Model:
+def open_lazily(
+    path: str | os.PathLike, *, ignore_attributes: Sequence[str] = (), role: str | None = None
+) -> api.Model:
     """The same model whose parameters are read when they are asked for: enough to export it, one after the other.
 
     Raises:
         UsageError, ValueError: as `load`.
     """
-    from t2t.train import initialize
+    from t2t.train import initialize, sources
 
-    source = initialize.open_source(path, ignore_attributes=ignore_attributes)
+    source = sources.open_source(path, ignore_attributes=ignore_attributes, role=role)
     about = _about(source.path, source.kind, source.config, source.origin)
     if source.kind == "Hugging Face":
         vocabulary, about = _published_vocabulary(source.vocabulary, about, rows=source.config.vocab_size)

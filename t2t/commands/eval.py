@@ -84,10 +84,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _open(experiment: Experiment, source: Source, options: Options) -> tuple[Any, Any]:
-    """The parameters that are evaluated (`t2t.train.initialize.Source`), and the vocabulary."""
-    from t2t.train import beginning, initialize
+    """The parameters that are evaluated (`t2t.train.sources.Source`), and the vocabulary."""
+    from t2t.train import beginning, sources
 
-    opened = initialize.open_source(_find_parameters(experiment, source, options))
+    opened = sources.open_source(_find_parameters(experiment, source, options))
     kept = opened.vocabulary if source.run else None
     return opened, beginning.choose_vocabulary(experiment, opened, kept=kept)
 

@@ -26,6 +26,8 @@ class Export:
     head is left out."""
     shard_gigabytes: float = 50.0
     """Weights of more than this (10^9 bytes) are divided among files, with an index."""
+    role: Literal["generator", "discriminator"] | None = None
+    """Which model of a run that trains two; the discriminator if not given."""
     verify: bool = False
     """Open the result with transformers, where it is installed, and compare keys, outputs and token ids."""
     overwrite: bool = False
@@ -50,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError(f"--shard-gigabytes {options.shard_gigabytes}: give a positive number")
     if options.verify:
         verify.check_installed()
-    model = opening.open_lazily(options.model)
+    model = opening.open_lazily(options.model, role=options.role)
     if options.sentence_embeddings is not None:
         config, params = vectors.without_head(model.config, model.params)
         model = dataclasses.replace(model, config=config, params=params)

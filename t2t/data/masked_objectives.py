@@ -47,10 +47,13 @@ DUPLICATED = MaskedTokens(count="exact", copies=10)
 """BERT's ten copies of its corpus, masked once: each mask comes back every ten epochs."""
 
 REPLACED_TOKENS = ReplacedTokens(count="exact", mask=0.85, random=0.0)
-"""ELECTRA's, arXiv:2003.10555 (pretrain_helpers.py); its large model has rate=0.25.
+"""ELECTRA's, arXiv:2003.10555 (pretrain_helpers.py).
 
 Differs: ELECTRA draws places with replacement, so that some texts have fewer than round(0.15 n).
 """
+
+REPLACED_QUARTER = dataclasses.replace(REPLACED_TOKENS, rate=0.25)
+"""ELECTRA-large's."""
 
 OBJECTIVES: Mapping[str, MaskedTokens] = {
     "mlm_exact": EXACT,

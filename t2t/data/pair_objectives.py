@@ -33,6 +33,7 @@ OBJECTIVES: Mapping[str, tuple[SentenceFormat, MaskedTokens]] = {
     "segment_pairs": (NextSentence(short_rate=0.0), masked_objectives.ROUNDED),
     "sentence_pairs": (SentencePairs(), masked_objectives.ROUNDED),
     "electra": (ElectraSegments(), masked_objectives.REPLACED_TOKENS),
+    "electra_quarter": (ElectraSegments(), masked_objectives.REPLACED_QUARTER),
 }
 """Format and masks of each objective, by the last part of the name of its task."""
 
@@ -58,6 +59,7 @@ def add_pair_objectives(
         NAME_full_sentences   RoBERTa's FULL-SENTENCES: whole sentences across documents
         NAME_doc_sentences    RoBERTa's DOC-SENTENCES: whole sentences of one document
         NAME_electra          one or two segments that follow each other (ELECTRA)
+        NAME_electra_quarter  the same with 25 % of the tokens chosen (ELECTRA-large)
 
     All make inputs, targets and weights; those of pairs token_types, and the first four next_sentence_labels, for
     `t2t.objectives.sentence_pairs`. The whole split and its sequences are held in memory.

@@ -23,6 +23,7 @@ from t2t import heads
 from t2t.families import bert, labels
 from t2t.hf import config_map
 from t2t.hf.table import LINEAR, VECTOR, Entry, Table, linear_entries, norm_entries
+from t2t.models.electra import ElectraConfig, Sharing
 from t2t.models.encoder import EncoderConfig
 from t2t.nn.classification import ClassificationHead
 from t2t.nn.heads import MaskedLanguageModelHead
@@ -77,6 +78,50 @@ def _generator(*, head: heads.Head | None = None, **sizes: Any) -> EncoderConfig
 _SMALL = {"num_layers": 12, "d_model": 256, "num_heads": 4, "d_ff": 1024, "embed_dim": 128}
 _BASE = {"num_layers": 12, "d_model": 768, "num_heads": 12, "d_ff": 3072}
 _LARGE = {"num_layers": 24, "d_model": 1024, "num_heads": 16, "d_ff": 4096}
+
+
+def pair(
+    discriminator: EncoderConfig,
+    *,
+    generator_size: float = 0.25,
+    generator_layers: float = 1.0,
+    sharing: Sharing = "embeddings",
+) -> ElectraConfig:
+    """A discriminator with its head of pretraining, and a generator of its kind and of a part of its width.
+
+    Args:
+        discriminator: such as `PRESETS["electra-base"]()`.
+        generator_size: width of the generator; its feed-forward layers are four times as wide, its heads 64 wide.
+        generator_layers: its depth.
+        sharing: see `ElectraConfig`.
+
+    Reference: google-research/electra, get_generator_config; 1/4, 1/3 and 1/4 for small, base and large in table 6 of
+        the paper (arXiv:2003.10555).
+    """
+    embed, stack = discriminator.embed, discriminator.stack
+    width = round(generator_size * stack.d_model)
+    block = stack.pattern[0]
+    num_heads = max(1, width // 64)
+    smaller = dataclasses.replace(
+        block,
+        attention=dataclasses.replace(block.attention, num_heads=num_heads, head_dim=width // num_heads),
+        feed_forward=dataclasses.replace(block.feed_forward, d_ff=4 * width),
+    )
+    generator = dataclasses.replace(
+        discriminator,
+        embed=dataclasses.replace(embed, d_model=None if width == embed.dim else width),
+        stack=dataclasses.replace(
+            stack, d_model=width, num_layers=round(generator_layers * stack.num_layers), pattern=(smaller,)
+        ),
+    )
+    if sharing == "all" or generator_size == generator_layers == 1.0:
+        generator = discriminator
+    return ElectraConfig(
+        generator=with_head(dataclasses.replace(generator, head=None), heads.MaskedLM()),
+        discriminator=with_head(discriminator, heads.PRETRAINING),
+        sharing=sharing,
+    )
+
 
 PRESETS = {
     "electra-small": functools.partial(_discriminator, **_SMALL),

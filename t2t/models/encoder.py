@@ -180,7 +180,8 @@ class Encoder(nn.Module):
 
     def _pool(self, hidden: Float[Array, "B T D"]) -> Float[Array, "B D"]:
         kernel, bias = self.pooler()
-        return jnp.tanh(projection.add_bias(jnp.einsum("BD,DE->BE", hidden[:, 0], kernel), bias))
+        pooled = jnp.tanh(projection.add_bias(jnp.einsum("BD,DE->BE", hidden[:, 0], kernel), bias))
+        return nn.with_logical_constraint(pooled, ("batch", None))
 
     def logits(self, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
         """Scores of the vocabulary, float32."""

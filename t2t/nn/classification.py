@@ -162,6 +162,7 @@ class ClassificationHeadModule(nn.Module):
             kernel, bias = self._dense((self.d_model, width), ("embed", "mlp"), config.dense_bias, name="dense")
             x = projection.add_bias(jnp.einsum("...D,DE->...E", x, kernel), bias)
             x = HEAD_ACTIVATIONS[config.activation](x)
+            x = nn.with_logical_constraint(x, ("batch", *("length",) * (x.ndim - 2), None))
         if config.norm is not None:
             x = config.norm.make(dtype=self.dtype, param_dtype=self.param_dtype, name="norm")(x)
         x = drop(x, deterministic=deterministic)

@@ -157,4 +157,5 @@ class Embed(nn.Module):
         if self.config.d_model is None:
             return x_BTE
         kernel_ED, bias_D = self.projection()
-        return projection.add_bias(jnp.einsum("BTE,ED->BTD", x_BTE, kernel_ED), bias_D)
+        x_BTD = projection.add_bias(jnp.einsum("BTE,ED->BTD", x_BTE, kernel_ED), bias_D)
+        return nn.with_logical_constraint(x_BTD, ("batch", "length", None))

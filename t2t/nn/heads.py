@@ -189,11 +189,14 @@ def _vocabulary_bias(module: Any) -> Array:
 
 def _vocabulary_scores(hidden: Array, *, table: Array, kernel: Array | None, bias: Array | None) -> Array:
     wide = precision.at_least_float32(hidden.dtype)
+    axes = ("batch", *("length",) * (hidden.ndim - 2)) if hidden.ndim > 1 else ()
+    # Without this, a width that the layer before divided over `tensor` meets the vocabulary that is divided over it too,
+    # and on a mesh of three axes XLA makes a wrong gradient of that, without a word.
+    hidden = nn.with_logical_constraint(hidden, (*axes, None))
     if kernel is None:
         logits = jnp.einsum("...D,VD->...V", hidden, table, preferred_element_type=wide)
     else:
         logits = jnp.einsum("...D,DV->...V", hidden, kernel.astype(hidden.dtype), preferred_element_type=wide)
     if bias is not None:
         logits = projection.add_bias(logits, bias.astype(logits.dtype))
-    axes = ("batch", *("length",) * (logits.ndim - 2), "vocab") if logits.ndim > 1 else ("vocab",)
-    return nn.with_logical_constraint(logits, axes[-logits.ndim :])
+    return nn.with_logical_constraint(logits, (*axes, "vocab"))

@@ -63,6 +63,15 @@ class Objective(Protocol):
 
 
 @runtime_checkable
+class KnowsVocabulary(Protocol):
+    """What an objective offers besides, that must know special tokens of the vocabulary."""
+
+    def for_vocabulary(self, vocabulary: Any) -> Any:
+        """The same objective for this vocabulary."""
+        ...
+
+
+@runtime_checkable
 class Recurrent(Protocol):
     """What an objective offers besides, that takes something from one batch to the next."""
 

@@ -13,7 +13,7 @@ from t2t.data import pipeline, prefetch
 from t2t.data.corpora import MissingFileError
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
-from t2t.train import build, checkpoint, initialize, processes
+from t2t.train import build, checkpoint, initialize, processes, sources
 from t2t.train.build import Pieces
 from t2t.train.interval import NonFiniteError
 from t2t.train.new_vocabulary import train_vocabulary
@@ -88,16 +88,16 @@ def open_store(run: RunDirectory, experiment: Experiment) -> checkpoint.Checkpoi
     return checkpoint.CheckpointStore(run.checkpoints, keep=settings.keep, best=best)
 
 
-def open_init(experiment: Experiment) -> initialize.Source | None:
+def open_init(experiment: Experiment) -> sources.Source | None:
     """Where the parameters of a new run come from; None = from the seed.
 
     Raises:
         UsageError: `init` is no model.
     """
-    return None if experiment.init is None else initialize.open_source(experiment.init)
+    return None if experiment.init is None else sources.open_source(experiment.init)
 
 
-def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, *, kept: Path | None) -> Vocabulary:
+def choose_vocabulary(experiment: Experiment, source: sources.Source | None, *, kept: Path | None) -> Vocabulary:
     """The vocabulary of a run: the one it keeps, else its config's, else that of `init`; without `init` a new one.
 
     Decoders start with the token with which those of `init` do.
@@ -126,12 +126,12 @@ def choose_vocabulary(experiment: Experiment, source: initialize.Source | None, 
     return vocabulary
 
 
-def _starting_as(source: initialize.Source, vocabulary: Vocabulary) -> Vocabulary:
+def _starting_as(source: sources.Source, vocabulary: Vocabulary) -> Vocabulary:
     return vocabulary if source.start_id is None else vocabulary.starting_with(source.start_id)
 
 
 def origin(
-    source: initialize.Source | None, store: checkpoint.CheckpointStore, step: int | None
+    source: sources.Source | None, store: checkpoint.CheckpointStore, step: int | None
 ) -> dict[str, dict[str, Any]]:
     """What config.json keeps of the Hugging Face files that the parameters came from: attributes, which exports write.
 
@@ -152,7 +152,7 @@ def kept_vocabulary(store: checkpoint.CheckpointStore, step: int | None) -> Path
     return None if step is None else store.path(step) / checkpoint.VOCABULARY
 
 
-def new_state(pieces: Pieces, source: initialize.Source | None, report: Progress) -> TrainState:
+def new_state(pieces: Pieces, source: sources.Source | None, report: Progress) -> TrainState:
     """The state of step 0, around parameters drawn from the seed or read from `source`."""
     if source is None:
         return initialize.make_state(initialize.fresh_params(pieces), pieces)

@@ -17,11 +17,13 @@ from t2t.errors import UsageError
 from t2t.hf import frames
 from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
+from t2t.models.electra import ElectraConfig, check_discriminates
 from t2t.models.encoder import EncoderConfig
 from t2t.models.encoder_decoder import EncoderDecoderConfig
 from t2t.models.two_stream import TwoStreamEncoderConfig
 from t2t.objectives import base
 from t2t.objectives.permutation import PermutationLanguageModeling
+from t2t.objectives.replaced_tokens import ReplacedTokenDetection
 from t2t.objectives.sentence_pairs import SentencePairModeling
 from t2t.train import state as state_lib
 from t2t.vocabulary import Vocabulary
@@ -55,10 +57,10 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
     """
     check_kinds(experiment)
     check_vocabulary(experiment, vocabulary)
-    models = {
-        "model": Network(experiment.model, dtype=compute_dtype(experiment.train.dtype), remat=experiment.train.remat)
-    }
+    if isinstance(experiment.objective, base.KnowsVocabulary):
+        experiment = dataclasses.replace(experiment, objective=experiment.objective.for_vocabulary(vocabulary))
     try:
+        models = make_networks(experiment)
         mesh = sharding.make_mesh(experiment.mesh)
         sharding.check_batch_size(experiment.data.batch_size, mesh, micro_batches=experiment.train.micro_batches)
         shapes = {role: network.shapes() for role, network in models.items()}
@@ -81,6 +83,36 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         converter=converter,
         state=jax.tree.map(_with_sharding, abstract, shardings),
     )
+
+
+def make_networks(experiment: Experiment) -> dict[str, Network]:
+    """The networks by role: `model`, or those of a pair.
+
+    Raises:
+        ValueError: a pair without the objective of pairs, or the other way round.
+    """
+    options = {"dtype": compute_dtype(experiment.train.dtype), "remat": experiment.train.remat}
+    learns_pair = isinstance(experiment.objective, ReplacedTokenDetection)
+    if isinstance(experiment.model, ElectraConfig) != learns_pair:
+        raise ValueError(
+            f"model is a {type(experiment.model).__name__} and objective a {type(experiment.objective).__name__}: an "
+            "ElectraConfig and ReplacedTokenDetection go together"
+        )
+    if not learns_pair:
+        return {"model": Network(experiment.model, **options)}
+    check_discriminates(experiment.model.discriminator)
+    if (experiment.model.generator is None) == (experiment.objective.replacements == "generator"):
+        raise ValueError(
+            f"objective.replacements is {experiment.objective.replacements!r} and model.generator "
+            f"{'None' if experiment.model.generator is None else 'a model'}: give the model a generator exactly where "
+            "the replacements are its samples"
+        )
+    return dict(experiment.model.networks(**options))
+
+
+def reader(model: Any) -> Any:
+    """The model that reads the batches of the data: of a pair, the generator."""
+    return model.reader if isinstance(model, ElectraConfig) else model
 
 
 def initial_carry(experiment: Experiment, models: Mapping[str, Network]) -> base.Carry:
@@ -111,7 +143,7 @@ def summary(pieces: Pieces) -> str:
     experiment = pieces.experiment
     parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(pieces.state.params))
     devices = " x ".join(f"{axis}={size}" for axis, size in pieces.mesh.shape.items() if size > 1) or "1 device"
-    dtype = jnp.dtype(pieces.models["model"].dtype).name
+    dtype = jnp.dtype(next(iter(pieces.models.values())).dtype).name
     return (
         f"{experiment.name}: {parameters:,} parameters, {dtype}, {jax.devices()[0].device_kind} ({devices}), "
         f"{experiment.train.steps:,} steps of {experiment.data.batch_size} rows, "
@@ -135,7 +167,7 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
         UsageError: a model of no known architecture, or lengths that it does not read.
     """
     lengths = dict(experiment.data.lengths)
-    _check_lengths(lengths, encoder=isinstance(experiment.model, EncoderConfig))
+    _check_lengths(lengths, encoder=isinstance(reader(experiment.model), EncoderConfig))
     predictions = lengths.pop("predictions", None)
     common = {
         "lengths": lengths,
@@ -143,7 +175,7 @@ def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.C
         "eos_id": vocabulary.eos_id,
     }
     start = start_id(vocabulary)
-    match experiment.model:
+    match reader(experiment.model):
         case TwoStreamEncoderConfig() if isinstance(experiment.objective, PermutationLanguageModeling):
             return permutation_features.PermutationFeatures(
                 predictions=predictions, **_permutation_options(experiment.model), **common
@@ -177,7 +209,7 @@ def _pair_options(experiment: Experiment) -> dict[str, Any]:
     Raises:
         UsageError: the objective learns from labels and the model has no classifier of pairs.
     """
-    model, next_sentence = experiment.model, isinstance(experiment.objective, SentencePairModeling)
+    model, next_sentence = reader(experiment.model), isinstance(experiment.objective, SentencePairModeling)
     if next_sentence and not model.has_next_sentence:
         raise UsageError(
             "objective is a SentencePairModeling, but the model has no next-sentence classifier: give its preset "
@@ -203,7 +235,7 @@ def check_positions(experiment: Experiment, converter: features.Converter) -> No
     Raises:
         UsageError: with the lengths that fit.
     """
-    model, lengths = experiment.model, converter.lengths
+    model, lengths = reader(experiment.model), converter.lengths
     match model:
         case EncoderDecoderConfig():
             sides = [("inputs", lengths["inputs"], model.embed)]
@@ -260,8 +292,9 @@ def check_kinds(experiment: Experiment) -> None:
     for field, is_one, possible in (
         (
             "model",
-            isinstance(experiment.model, EncoderConfig | DecoderConfig | EncoderDecoderConfig),
-            "an EncoderConfig, a DecoderConfig or an EncoderDecoderConfig, such as those of t2t.families",
+            isinstance(experiment.model, EncoderConfig | DecoderConfig | EncoderDecoderConfig | ElectraConfig),
+            "an EncoderConfig, a DecoderConfig or an EncoderDecoderConfig, such as those of t2t.families, or an "
+            "ElectraConfig of two",
         ),
         ("objective", isinstance(experiment.objective, base.Objective), "an objective of t2t.objectives"),
         ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor or AdamW of t2t.train.optimizer"),

@@ -153,7 +153,7 @@ class Evaluator:
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """The task's own metrics of generated texts, and the texts; nothing for tasks or models that have none."""
         task = self._tasks[held_out.name]
-        if not task.predict_metric_fns or isinstance(self._pieces.experiment.model, EncoderConfig):
+        if not task.predict_metric_fns or isinstance(build.reader(self._pieces.experiment.model), EncoderConfig):
             return {}, []
         vocabulary = self._pieces.vocabulary
         number = self._pieces.experiment.evaluate.max_examples

@@ -132,7 +132,7 @@ def _train(  # noqa: PLR0915 - the story is told in one piece
     interval = Interval.of(loop.interval)
     evaluated, results = loop.evaluated, {}
     train_step = make_train_step(
-        experiment.objective,
+        pieces.experiment.objective,
         pieces.models,
         pieces.optimizer,
         seed=experiment.seed,

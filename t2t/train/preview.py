@@ -12,7 +12,7 @@ import numpy as np
 
 from t2t import sharding
 from t2t.config import Experiment
-from t2t.train import beginning, build, evaluate, initialize, progress, tasks, trees
+from t2t.train import beginning, build, evaluate, progress, sources, tasks, trees
 from t2t.train.build import Pieces
 from t2t.train.run_directory import RunDirectory
 from t2t.train.step import make_eval_step, make_train_step
@@ -64,7 +64,7 @@ def training(experiment: Experiment, workdir: str | os.PathLike[str], *, fallbac
 
 def evaluation(
     experiment: Experiment,
-    source: initialize.Source,
+    source: sources.Source,
     vocabulary: Vocabulary,
     *,
     names: Sequence[str] | None,
@@ -89,7 +89,9 @@ def evaluation(
         yield f"{name} {split}: {evaluator.number(name):,} examples"
         batch = next(iter(evaluator.batches(name)))
         yield from first_batch(batch, vocabulary)
-        compiled = _compile(make_eval_step(experiment.objective, pieces.models), pieces.state.params, pieces, batch)
+        compiled = _compile(
+            make_eval_step(pieces.experiment.objective, pieces.models), pieces.state.params, pieces, batch
+        )
         yield from _by_xla(compiled)
 
 

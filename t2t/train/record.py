@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from t2t.models.electra import SharingNetwork
+from t2t.nn.heads import VocabularyHead
 from t2t.train import flops, processes, progress, writer
 from t2t.train.build import Pieces
 from t2t.train.interval import Interval
@@ -107,10 +109,14 @@ class Recorder:
 def step_flops(pieces: Pieces) -> float:
     """Operations that one step of a run needs, by formula."""
     empty = pieces.converter.convert([[] for _ in range(pieces.experiment.data.batch_size)])
-    return sum(
-        flops.step_flops(params, empty, applications=flops.applications(pieces.models[role].config))
-        for role, params in pieces.state.params.items()
-    )
+    total = 0.0
+    for role, network in pieces.models.items():
+        shared = isinstance(network, SharingNetwork)
+        params = jax.eval_shape(network.whole, pieces.state.params) if shared else pieces.state.params[role]
+        scores_words = isinstance(network.config.head, VocabularyHead)
+        batch = {name: value for name, value in empty.items() if scores_words or "_predict_" not in name}
+        total += flops.step_flops(params, batch, applications=flops.applications(network.config))
+    return total
 
 
 def peak_flops() -> float:

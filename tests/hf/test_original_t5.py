@@ -15,7 +15,7 @@ from t2t import cli
 from t2t.families import t5, umt5
 from t2t.hf import load, original_t5
 from t2t.models.base import Network
-from t2t.train import initialize
+from t2t.train import sources
 from tests.hf import tiny
 from tests.models import t5x_names, t5x_tiny
 
@@ -214,7 +214,7 @@ def test_a_config_json_beside_goes_before_what_the_shapes_say(tmp_path):
     (tmp_path / "config.json").write_text(
         json.dumps(original_t5.config(tmp_path) | {"feed_forward_proj": "gated-silu"})
     )
-    opened = initialize.open_source(tmp_path)
+    opened = sources.open_source(tmp_path)
     assert (opened.kind, opened.config) == ("Hugging Face", t5.t5(**{**GATED, "activation": "silu"}, **SIZES))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from t2t.errors import UsageError
-from t2t.train import beginning, build, checkpoint, initialize, run_directory
+from t2t.train import beginning, build, checkpoint, run_directory, sources
 from t2t.train.interval import NonFiniteError
 from t2t.vocabulary import ByteVocabulary, Vocabulary
 from tests.train import tiny_run
@@ -23,7 +23,7 @@ def test_a_run_keeps_its_vocabulary_else_takes_the_configs_else_bytes(tmp_path):
 
 
 def test_parameters_without_a_vocabulary_need_one(tmp_path):
-    source = initialize.Source(
+    source = sources.Source(
         path=tmp_path / "model", kind="model", config=None, vocabulary=None, shapes={}, leaves=lambda asked: iter(())
     )
     for size in (None, 100):
@@ -36,7 +36,7 @@ def test_parameters_without_a_vocabulary_need_one(tmp_path):
 
 def test_decoders_start_as_those_of_the_parameters_did(tmp_path):
     ByteVocabulary().save(tmp_path / "bytes")
-    source = initialize.Source(
+    source = sources.Source(
         path=tmp_path,
         kind="model",
         config=None,
@@ -102,7 +102,7 @@ def test_the_store_keeps_what_the_config_says(tmp_path):
 def test_attributes_of_the_published_files_stay_with_a_run(tmp_path):
     """Those of a head that it does not train, for its export; how to generate is its own."""
     kept = {"classifier_pooling": "mean"}
-    source = initialize.Source(
+    source = sources.Source(
         path=tmp_path, kind="Hugging Face", config=None, vocabulary=None, shapes={}, leaves=lambda asked: iter(()),
         origin={"kept": kept, "generation": {"num_beams": 4}},
     )  # fmt: skip

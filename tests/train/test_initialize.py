@@ -15,7 +15,7 @@ from t2t import config_values
 from t2t.errors import UsageError
 from t2t.models import base
 from t2t.nn.heads import LanguageModelHead
-from t2t.train import beginning, build, checkpoint, initialize, run_directory, trees
+from t2t.train import beginning, build, checkpoint, initialize, run_directory, sources, trees
 from t2t.vocabulary import ByteVocabulary
 from tests.train import tiny_run
 
@@ -62,14 +62,14 @@ def test_any_flipped_byte_of_a_checkpoint_is_named_before_anything_is_read(run, 
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :])
         for opened in (copied, copied / "checkpoints/3"):
             with pytest.raises(checkpoint.DamagedCheckpointError, match=path.name):
-                initialize.open_source(opened)
+                sources.open_source(opened)
         path.write_bytes(whole)
-    assert initialize.open_source(copied).kind == "run"
+    assert sources.open_source(copied).kind == "run"
 
 
 def test_runs_and_checkpoints_are_read(run, pieces, params):
     for path, kind in ((run, "run"), (run / "checkpoints/3", "checkpoint")):
-        source = initialize.open_source(path)
+        source = sources.open_source(path)
         assert (source.kind, source.config, source.vocabulary) == (
             kind,
             pieces.experiment.model,
@@ -89,7 +89,7 @@ def test_model_directories_are_read(tmp_path, pieces, params):
     safetensors_numpy.save_file(leaves, tmp_path / "params/all.safetensors")
     content = {"t2t": "0", "model": config_values.to_json(pieces.experiment.model)}
     (tmp_path / "config.json").write_text(json.dumps(content))
-    source = initialize.open_source(tmp_path)
+    source = sources.open_source(tmp_path)
     assert (source.kind, source.config, source.vocabulary) == ("model", pieces.experiment.model, None)
     assert_same(initialize.load_params(source, pieces), params)
 
@@ -127,7 +127,7 @@ def test_parameters_that_are_not_those_of_the_config_are_named(model, tmp_path, 
     change(held)
     safetensors_numpy.save_file(held, file)
     with pytest.raises(UsageError, match=f"{message}.*Restore both as they were written, or .* t2t import"):
-        initialize.open_source(copied)
+        sources.open_source(copied)
 
 
 def test_files_of_parameters_that_are_damaged_are_named(model, tmp_path):
@@ -144,11 +144,11 @@ def test_files_of_parameters_that_are_damaged_are_named(model, tmp_path):
     ):
         file.write_bytes(damaged)
         with pytest.raises(UsageError, match="params/model.safetensors cannot be read as safetensors: .*; restore it"):
-            initialize.open_source(copied)
+            sources.open_source(copied)
     file.write_bytes(whole)
     shutil.copy(file, file.with_name("other.safetensors"))
     with pytest.raises(UsageError, match="other.safetensors cannot be read .*, and so does model.safetensors"):
-        initialize.open_source(copied)
+        sources.open_source(copied)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_config_that_describes_no_model_is_named(model, tmp_path, change, mess
     (tmp_path / "params").symlink_to(model / "params")
     (tmp_path / "config.json").write_text(json.dumps({**content, **change}))
     with pytest.raises(UsageError, match=re.escape(str(tmp_path / "config.json"))) as error:
-        initialize.open_source(tmp_path)
+        sources.open_source(tmp_path)
     assert message in str(error.value)
 
 
@@ -187,34 +187,34 @@ def test_a_model_of_no_size_that_can_be_is_named(model, tmp_path, size):
     (tmp_path / "params").symlink_to(model / "params")
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match="describes no model"):
-        initialize.open_source(tmp_path)
+        sources.open_source(tmp_path)
 
 
 def test_json_too_deep_and_a_vocabulary_without_files_are_named(model, tmp_path):
     copied = shutil.copytree(model, tmp_path / "model")
     (copied / "vocabulary").mkdir()
     with pytest.raises(UsageError, match="model/vocabulary holds no vocabulary; restore it"):
-        initialize.open_source(copied)
+        sources.open_source(copied)
     (copied / "config.json").write_text("[" * 100_000)
     with pytest.raises(UsageError, match="config.json is not JSON"):
-        initialize.open_source(copied)
+        sources.open_source(copied)
 
 
 def test_other_directories_are_refused(tmp_path):
     with pytest.raises(UsageError, match="is no directory"):
-        initialize.open_source(tmp_path / "nothing")
+        sources.open_source(tmp_path / "nothing")
     with pytest.raises(UsageError, match=r"no config\.json"):
-        initialize.open_source(tmp_path)
+        sources.open_source(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(UsageError, match="of no known kind"):
-        initialize.open_source(tmp_path)
+        sources.open_source(tmp_path)
 
 
 @pytest.mark.slow
 def test_a_head_that_is_not_there_begins_fresh(run, params):
     untied = dataclasses.replace(tiny_run.model(), head=LanguageModelHead(tied=False))
     pieces = build.build(tiny_run.experiment(model=untied), ByteVocabulary())
-    loaded = initialize.load_params(initialize.open_source(run), pieces)["model"]
+    loaded = initialize.load_params(sources.open_source(run), pieces)["model"]
     assert loaded["head"]["kernel"].shape == (16, 384)
     del loaded["head"]
     assert_same(loaded, params["model"])
@@ -223,7 +223,7 @@ def test_a_head_that_is_not_there_begins_fresh(run, params):
 def test_other_shapes_are_refused_one_by_one(run):
     pieces = build.build(tiny_run.experiment(model=tiny_run.model(vocab_size=368)), ByteVocabulary())
     with pytest.raises(UsageError, match=r"embed/embedding: \(384, 16\) there, \(368, 16\) in this model"):
-        initialize.load_params(initialize.open_source(run), pieces)
+        initialize.load_params(sources.open_source(run), pieces)
 
 
 def test_everything_that_does_not_fit_is_listed(run):
@@ -231,14 +231,14 @@ def test_everything_that_does_not_fit_is_listed(run):
     deeper = {side: dataclasses.replace(getattr(model, side), num_layers=3) for side in ("encoder", "decoder")}
     pieces = build.build(tiny_run.experiment(model=dataclasses.replace(model, **deeper)), ByteVocabulary())
     with pytest.raises(UsageError) as error:
-        initialize.load_params(initialize.open_source(run), pieces)
+        initialize.load_params(sources.open_source(run), pieces)
     stacked = [path for path in trees.by_path(pieces.state.params["model"]) if "/layers_0/" in path]
     assert len(stacked) > 20
     assert all(f"{path}: (2, " in str(error.value) for path in stacked)
 
 
 def test_another_vocabulary_is_refused_by_its_first_other_token(run):
-    source = initialize.open_source(run)
+    source = sources.open_source(run)
     initialize.check_same_vocabulary(source, ByteVocabulary())
     with pytest.raises(UsageError, match="id 260 is"):
         initialize.check_same_vocabulary(source, ByteVocabulary(sentinels=50))
@@ -253,13 +253,13 @@ def test_the_first_state_has_step_0(pieces, params):
 
 
 def test_leaves_are_placed_where_they_are_wanted():
-    value = initialize._place(np.arange(6.0), jax.ShapeDtypeStruct((6,), jnp.float32))
+    value = sources._place(np.arange(6.0), jax.ShapeDtypeStruct((6,), jnp.float32))
     assert value.dtype == jnp.float32
     assert base.count_parameters(tiny_run.model()) == 15584
 
 
 def test_a_vocabulary_that_is_not_understood_is_asked_for(run, caplog, tmp_path):
-    source = dataclasses.replace(initialize.open_source(run), vocabulary=tmp_path)
+    source = dataclasses.replace(sources.open_source(run), vocabulary=tmp_path)
     with pytest.raises(UsageError, match=r"is not understood: .*holds no vocabulary.*with --vocabulary"):
         initialize.load_vocabulary(source)
     initialize.check_same_vocabulary(source, ByteVocabulary())
