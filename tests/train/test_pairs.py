@@ -12,7 +12,7 @@ from t2t import sharding
 from t2t.config import Mesh
 from t2t.data import masked_objectives, registry
 from t2t.errors import UsageError
-from t2t.models.electra import DISCRIMINATOR, GENERATOR, SHARINGS
+from t2t.models.electra import DISCRIMINATOR, GENERATOR
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.objectives.replaced_tokens import ReplacedTokenDetection
 from t2t.train import build, checkpoint, flops, initialize, loop, record, sources, writer
@@ -53,7 +53,7 @@ def state_of(run):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "finished"
-    loop.train(experiment(), path)
+    loop.train(experiment(train={"log_every": 1}), path)
     return path
 
 
@@ -170,11 +170,11 @@ def one_step(sharing, sizes, num_devices):
 
 @pytest.mark.slow
 @pytest.mark.multi_device
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", ["embeddings", "disentangled"])
 def test_the_same_numbers_on_any_mesh(sharing):
     """Samples included: they are drawn by place in the global batch."""
     want = one_step(sharing, {}, 1)
-    for sizes in ({"data": 8}, {"fsdp": 8}, {"data": 2, "fsdp": 2, "tensor": 2}):
+    for sizes in ({"data": 8}, {"data": 2, "fsdp": 2, "tensor": 2}):
         got = one_step(sharing, sizes, 8)
         for (path, a), b in zip(jax.tree_util.tree_flatten_with_path(got)[0], jax.tree.leaves(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=5e-6, err_msg=f"{sizes}{jax.tree_util.keystr(path)}")
