@@ -190,8 +190,8 @@ def _vocabulary_bias(module: Any) -> Array:
 def _vocabulary_scores(hidden: Array, *, table: Array, kernel: Array | None, bias: Array | None) -> Array:
     wide = precision.at_least_float32(hidden.dtype)
     axes = ("batch", *("length",) * (hidden.ndim - 2)) if hidden.ndim > 1 else ()
-    # Without this, a width that the layer before divided over `tensor` meets the vocabulary, divided over it too, and on
-    # a mesh of three axes XLA makes a wrong gradient of that, without a word.
+    # Without this, a width that the layer before divided over `tensor` meets the vocabulary, divided over it too, and
+    # on a mesh of three axes XLA makes a wrong gradient of that, without a word.
     hidden = nn.with_logical_constraint(hidden, (*axes, None))
     if kernel is None:
         logits = jnp.einsum("...D,VD->...V", hidden, table, preferred_element_type=wide)
