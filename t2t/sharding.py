@@ -57,9 +57,9 @@ Axes = tuple[str, ...]
 def make_mesh(sizes: config.Mesh, *, devices: Sequence[Any] | None = None) -> Mesh:
     """The mesh of these sizes over all devices (of all hosts).
 
-    Slices, joined by the data centre's network, are the outermost part of data: gradients are added up over that network
-    once a step, and all else travels within a slice. Within a slice of TPUs each axis lies along whole dimensions of the
-    torus, in which its devices form rings.
+    Slices, joined by the data centre's network, are the outermost part of data: gradients are added up over that
+    network once a step, and all else travels within a slice. Within a slice of TPUs each axis lies along whole
+    dimensions of the torus, in which its devices form rings.
 
     Args:
         sizes: devices along each axis; at most one may be -1.
@@ -98,7 +98,7 @@ def make_mesh(sizes: config.Mesh, *, devices: Sequence[Any] | None = None) -> Me
 
 
 def _slices(devices: Sequence[Any], wanted: int) -> list[list[Any]]:
-    """The devices of each slice, in the order of slices; those that no TPU slice tells apart are cut into equal runs."""
+    """The devices of each slice, in their order; devices that belong to none are cut into equal runs."""
     groups: dict[int, list[Any]] = {}
     for device in devices:
         groups.setdefault(getattr(device, "slice_index", 0), []).append(device)  # a device of one slice has none
