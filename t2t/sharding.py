@@ -339,6 +339,25 @@ def check_batch_size(batch_size: int, mesh: Mesh, *, micro_batches: int = 1) -> 
         )
 
 
+def check_lengths(batch: Mapping[str, np.ndarray], mesh: Mesh) -> None:
+    """Refuse rows of tokens that the devices of the sequence axis cannot share evenly.
+
+    XLA would fill them up, and in the gradient of an embedding table it adds what stands in the filling (jaxlib 0.10).
+
+    Raises:
+        ValueError: naming the length and the nearest that fit.
+    """
+    parts = mesh.shape["sequence"]
+    for name, tokens in batch.items():
+        if name.endswith("_input_tokens") and tokens.shape[1] % parts:
+            length = tokens.shape[1]
+            fits = " or ".join(str(size) for size in (length // parts * parts, -(-length // parts) * parts) if size)
+            raise ValueError(
+                f"rows of {length} tokens ({name}) cannot be split over sequence={parts} devices: change data.lengths "
+                f"so that they have {fits}, or set mesh.sequence to one of {_listed(_divisors(length))}"
+            )
+
+
 def _text(shape: Sequence[int]) -> str:
     return " x ".join(f"{axis}={size}" for axis, size in zip(MESH_AXES, shape, strict=True))
 

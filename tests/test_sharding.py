@@ -201,6 +201,17 @@ def test_batch_sizes():
 
 
 @multi_device
+def test_lengths():
+    mesh = make_mesh(data=2, sequence=4)
+    batch = {"encoder_input_tokens": np.zeros((1, 8)), "decoder_input_tokens": np.zeros((1, 10))}
+    sharding.check_lengths({"encoder_input_tokens": batch["encoder_input_tokens"]}, mesh)
+    with pytest.raises(
+        ValueError, match=r"rows of 10 tokens \(decoder_input_tokens\).*sequence=4.* 8 or 12.* 1, 2, 5, 10"
+    ):
+        sharding.check_lengths(batch, mesh)
+
+
+@multi_device
 def test_shard_batch():
     batch = {"decoder_input_tokens": np.arange(16, dtype=np.int32).reshape(8, 2), "lane": np.arange(8)}
     placed = sharding.shard_batch(batch, make_mesh(data=2, fsdp=4))

@@ -74,6 +74,7 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         )
         converter = make_converter(experiment, vocabulary)
         check_positions(experiment, converter)
+        sharding.check_lengths(converter.convert([[]]), mesh)
         check_objective(experiment, converter)
     except ValueError as error:
         raise UsageError(str(error)) from error
