@@ -1,4 +1,4 @@
-"""Two processes, and four, train as one: the same numbers, one writes, all agree on data, saves and every kind of end."""
+"""Several processes train as one: the same numbers, one writes, all agree on data, saves and every kind of end."""
 
 import json
 import os
