@@ -131,7 +131,7 @@ class Checkpoint:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mesh:
-    """Number of devices along each axis of the mesh; one of them may be -1, all that remain."""
+    """Number of devices along each axis of the mesh, of which one may be -1, all that remain; and what follows it."""
 
     data: int = -1
     """Copies of the parameters, each with its part of the batch."""
@@ -141,13 +141,20 @@ class Mesh:
     """Parts of heads, feed-forward width and vocabulary."""
     sequence: int = 1
     """Parts of the length of activations."""
+    slices: int = -1
+    """Groups of devices joined by the data centre's network, of which each takes its part of data; -1: TPU slices."""
+    zero: bool = False
+    """Whether each copy along data keeps and updates its part of the optimizer state alone (ZeRO)."""
+    split_torus: bool = False
+    """Whether an axis may take a part of a dimension of a TPU's torus, in which its ends do not meet: slower."""
 
     def __post_init__(self):
         """Refuse sizes that are no number of devices."""
-        sizes = dataclasses.asdict(self)
-        for axis, size in sizes.items():
+        sizes = {axis: getattr(self, axis) for axis in ("data", "fsdp", "tensor", "sequence")}
+        for axis, size in {**sizes, "slices": self.slices}.items():
             if size < 1 and size != -1:
-                raise ValueError(f"mesh.{axis} is {size}; it must be a positive number of devices, or -1 for the rest")
+                rest = "for those that the devices belong to" if axis == "slices" else "for the rest"
+                raise ValueError(f"mesh.{axis} is {size}; it must be a positive number of devices, or -1 {rest}")
         if list(sizes.values()).count(-1) > 1:
             raise ValueError(f"only one axis of the mesh may be -1 (the rest of the devices); got {sizes}")
 

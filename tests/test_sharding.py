@@ -1,6 +1,7 @@
 """Meshes and partition specs by hand, errors that say what would fit, and the same numbers on one and eight devices."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
@@ -56,36 +57,107 @@ def test_mesh_refuses(sizes, message):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "fits"),
+    ("sizes", "rows"),
     [
-        ({"data": 8}, True),
-        ({"data": 2, "tensor": 4}, True),
-        ({"data": 1, "fsdp": 4, "sequence": 2}, True),
-        ({"data": 1, "tensor": 8}, False),
-        ({"data": 1, "tensor": 4, "sequence": 2}, False),
+        ({"data": 8}, [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]),
+        ({"data": 2, "tensor": 4}, [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]),
+        ({"data": 1, "tensor": 4, "sequence": 2}, [list(range(16))] * 2),
     ],
     ids=str,
 )
 @multi_device
-def test_two_processes_share_no_rows(monkeypatch, sizes, fits):
+def test_a_process_makes_the_rows_of_its_devices(monkeypatch, sizes, rows):
+    """Both make all of them where the inner axes go over both."""
     monkeypatch.setattr(sharding, "_process", lambda device: device.id // 4)
-    if fits:
-        assert not sharding.processes_share_rows(make_mesh(**sizes))
-        return
-    with pytest.raises(ValueError, match=r"over 2 processes of 4 devices.*tensor x sequence = 8.*among 1, 2, 4;"):
-        make_mesh(**sizes)
+    mesh = make_mesh(**sizes)
+    for process in range(2):
+        monkeypatch.setattr(sharding.jax, "process_index", lambda process=process: process)
+        assert sharding.host_rows(16, mesh) == rows[process]
+
+
+@multi_device
+def test_rows_that_two_processes_have_only_partly_in_common_are_refused(monkeypatch):
+    monkeypatch.setattr(sharding, "_process", lambda device: device.id // 2)
+    message = r"over 3 processes of 2 devices.*tensor x sequence \(here 3\) among the divisors and multiples of 2"
+    with pytest.raises(ValueError, match=message):
+        sharding.make_mesh(Mesh(data=2, tensor=3), devices=jax.devices()[:6])
 
 
 @multi_device
 def test_devices_are_arranged_by_process_where_their_links_would_mix_rows(monkeypatch):
-    monkeypatch.setattr(sharding, "_process", lambda device: device.id % 2)
-    devices = sorted(jax.devices(), key=lambda device: device.id % 2)
-    mixed = sharding.Mesh(np.reshape(jax.devices(), (2, 1, 4, 1)), sharding.MESH_AXES)
-    monkeypatch.setattr(sharding.jax, "make_mesh", lambda *args, **options: mixed)
-    assert sharding.processes_share_rows(mixed)
-    mesh = sharding.make_mesh(Mesh(data=2, tensor=4), devices=devices)
-    assert list(mesh.devices.flat) == devices
+    monkeypatch.setattr(sharding, "_process", lambda device: device.id // 4)
+    mixed = np.array([jax.devices()[number] for number in (0, 1, 2, 4, 3, 5, 6, 7)]).reshape(4, 1, 2, 1)
+    monkeypatch.setattr(sharding.mesh_utils, "create_device_mesh", lambda *given, **options: mixed)
+    mesh = make_mesh(data=4, tensor=2)
+    assert list(mesh.devices.flat) == jax.devices()
     assert set(mesh.axis_types) == {jax.sharding.AxisType.Auto}
+
+
+@multi_device
+def test_slices_are_the_outermost_part_of_data():
+    """Faked: eight devices in runs of four."""
+    mesh = make_mesh(slices=2, data=4, tensor=2)
+    assert [[d.id for d in one.flat] for one in mesh.devices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    with pytest.raises(ValueError, match=r"over 2 slices: data alone .* must be a multiple of 2, such as 2, 4, 8"):
+        make_mesh(slices=2, data=1, fsdp=8)
+    with pytest.raises(ValueError, match=r"mesh.slices is 3, and 8 devices cannot be cut .* possible are 1, 2, 4, 8"):
+        make_mesh(slices=3)
+
+
+@pytest.fixture(scope="module")
+def topology():
+    """Describes TPUs that are not there; needs their compiler."""
+    pytest.importorskip("libtpu")
+    settings = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_WORKER_HOSTNAMES": "localhost"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (settings | {"TPU_ACCELERATOR_TYPE": "v5litepod-4"}).items():
+            patch.setenv(name, value)
+        from jax.experimental import topologies
+
+        yield lambda name, **options: topologies.get_topology_desc(name, "tpu", **options).devices
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "fits"),
+    [
+        ("v5e:16x16", {"data": 32, "tensor": 8}, "(1, 16, 256)|data=16 x fsdp=1 x tensor=16 x sequence=1"),
+        ("v5p:8x8x8", {"tensor": 4}, "(1, 8, 64, 512)|data=64 x fsdp=1 x tensor=8 x sequence=1"),
+        ("v5e:16x16", {"data": 16, "tensor": 16}, None),
+        ("v5e:16x16", {"data": 1, "fsdp": 256}, None),
+        ("v5e:16x16", {"data": 32, "tensor": 8, "split_torus": True}, None),
+        ("v5p:8x8x8", {"fsdp": 64}, None),
+    ],
+)
+def test_axes_lie_along_whole_dimensions_of_a_torus(topology, name, sizes, fits):
+    devices = topology(name)
+    if fits is None:
+        mesh = sharding.make_mesh(Mesh(**sizes), devices=devices)
+        assert set(mesh.devices.flat) == set(devices)
+        return
+    for text in fits.split("|"):
+        with pytest.raises(ValueError, match=f"does not fit the torus .*{re.escape(text)}"):
+            sharding.make_mesh(Mesh(**sizes), devices=devices)
+
+
+def test_a_process_of_a_torus_makes_rows_that_are_not_neighbours(topology):
+    mesh = sharding.make_mesh(Mesh(data=16, fsdp=16), devices=topology("v5e:16x16"))  # hosts of 2 x 2 devices
+    assert sharding.host_rows(512, mesh) == [0, 1, 2, 3, 32, 33, 34, 35]
+
+
+def test_data_goes_over_the_slices_of_tpus(topology):
+    devices = topology("v5e:4x4", num_slices=2)
+    mesh = sharding.make_mesh(Mesh(data=2, fsdp=4, tensor=4), devices=devices)
+    assert [{device.slice_index for device in half.flat} for half in mesh.devices] == [{0}, {1}]
+    for sizes, message in (
+        ({"data": 1, "fsdp": 32}, "over 2 slices.* must be a multiple of 2"),
+        ({"slices": 1}, "mesh.slices is 1, but the devices belong to 2"),
+        (
+            {"data": 2, "fsdp": 8, "tensor": 2},
+            r"data=1 x fsdp=8 .* in each of 2 slices, does .*example data=2 x fsdp=4 x",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sharding.make_mesh(Mesh(**sizes), devices=devices)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +198,17 @@ def test_batch_sizes():
         sharding.check_batch_size(20, mesh, micro_batches=2)
     with pytest.raises(ValueError, match="such as 8$"):
         sharding.check_batch_size(4, mesh)
+
+
+@multi_device
+def test_lengths():
+    mesh = make_mesh(data=2, sequence=4)
+    batch = {"encoder_input_tokens": np.zeros((1, 8)), "decoder_input_tokens": np.zeros((1, 10))}
+    sharding.check_lengths({"encoder_input_tokens": batch["encoder_input_tokens"]}, mesh)
+    with pytest.raises(
+        ValueError, match=r"rows of 10 tokens \(decoder_input_tokens\).*sequence=4.* 8 or 12.* 1, 2, 5, 10"
+    ):
+        sharding.check_lengths(batch, mesh)
 
 
 @multi_device

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
@@ -28,6 +28,16 @@ NAMES = frozenset({
     "vocabulary", "workdir",
 })  # fmt: skip
 """Options, and settings of an experiment, that name files or directories."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Processes:
+    """What several processes of one command must know; every command that inherits it may be started as several."""
+
+    distributed: Literal["auto"] | None = None
+    """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
+    peer_timeout: float = 180.0
+    """Seconds without a sign of life after which another process is given up and this one ends, with exit code 1."""
 
 
 def parse(options: type[Options], arguments: Sequence[str], *, command: str) -> Options:

@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
@@ -16,7 +16,7 @@ from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(arguments_lib.Processes):
     """What is about this call and no part of the experiment."""
 
     tasks: tuple[str, ...] = ()
@@ -31,8 +31,6 @@ class Options:
     """Print the experiment as JSON and stop."""
     dry_run: bool = False
     """Show config, parameters, and each task's number of examples, first batch and memory; evaluate nothing."""
-    distributed: Literal["auto"] | None = None
-    """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,19 +65,19 @@ def run(arguments: Sequence[str]) -> int:
     directory = _find_output(source, options)
     if directory is not None and not options.dry_run:
         arguments_lib.check_writable(directory, instead="give --output DIR, a directory that you may write")
-    processes.join(options.distributed)
-    opened, vocabulary = _open(experiment, source, options)
-    if options.dry_run:
-        from t2t.train import preview
+    with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
+        opened, vocabulary = _open(experiment, source, options)
+        if options.dry_run:
+            from t2t.train import preview
 
-        arguments_lib.print_settings(experiment)
-        names = options.tasks or None
-        for line in preview.evaluation(experiment, opened, vocabulary, names=names, split=options.split):
-            print(line, flush=True)
-        return 0
-    evaluated = _evaluate(experiment, options, directory, opened=opened, vocabulary=vocabulary)
-    if processes.is_first():
-        _print(evaluated)
+            arguments_lib.print_settings(experiment)
+            names = options.tasks or None
+            for line in preview.evaluation(experiment, opened, vocabulary, names=names, split=options.split):
+                print(line, flush=True)
+            return 0
+        evaluated = _evaluate(experiment, options, directory, opened=opened, vocabulary=vocabulary)
+        if processes.is_first():
+            _print(evaluated)
     return 0
 
 

@@ -12,8 +12,11 @@ from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Export:
-    """Write a Hugging Face directory: config, weights, tokenizer, generation settings and a model card."""
+class Export(arguments_lib.Processes):
+    """Write a Hugging Face directory: config, weights, tokenizer, generation settings and a model card.
+
+    Of several processes the first one writes, whatever mesh the run was trained on, and the others wait for it.
+    """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run (its last checkpoint), a checkpoint or a model directory."""
@@ -38,9 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     """Load the model and write it."""
     options = arguments_lib.parse(Export, arguments, command="export")
     output = pathlib.Path(options.output)
-    from t2t import opening
     from t2t.hf import export, verify
-    from t2t.hf import sentence_embeddings as vectors
 
     # Everything that can be refused, before the model is opened: first what no option would change.
     try:
@@ -52,6 +53,21 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError(f"--shard-gigabytes {options.shard_gigabytes}: give a positive number")
     if options.verify:
         verify.check_installed()
+    from t2t.train import processes
+
+    with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
+        if processes.is_first():
+            _write(options, output)
+        processes.wait_for_all("exported")
+    return 0
+
+
+def _write(options: Export, output: pathlib.Path) -> None:
+    """Reads the arrays one after another from the checkpoint and writes them, then what goes with them."""
+    from t2t import opening
+    from t2t.hf import sentence_embeddings as vectors
+    from t2t.hf import verify
+
     model = opening.open_lazily(options.model, role=options.role)
     if options.sentence_embeddings is not None:
         config, params = vectors.without_head(model.config, model.params)
@@ -68,4 +84,3 @@ def run(arguments: Sequence[str]) -> int:
     if options.verify:
         for line in verify.verify(output, config=model.config, params=model.params, vocabulary=model.vocabulary):
             print(line)
-    return 0

@@ -13,8 +13,11 @@ from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Generate:
-    """Generate text for every line of a file: JSON lines {"input", "output"} in the order of the input."""
+class Generate(arguments_lib.Processes):
+    """Generate text for every line of a file: JSON lines {"input", "output"} in the order of the input.
+
+    Several processes, on one host or many, share the batches; the first one writes.
+    """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run, checkpoint, model or Hugging Face directory."""
@@ -49,6 +52,7 @@ class Generate:
 def run(arguments: Sequence[str]) -> int:
     """Load the model, generate, write."""
     options = arguments_lib.parse(Generate, arguments, command="generate")
+    lines_lib.check_processes(options.input, options)
     texts = lines_lib.read_texts(options.input, field=options.field)
     names = ("beams", "max_tokens", "min_tokens", "temperature", "top_k", "top_p", "length_penalty", "batch_size")
     how = {name: getattr(options, name) for name in names}
@@ -59,16 +63,18 @@ def run(arguments: Sequence[str]) -> int:
         decoding.Decoding(eos_id=None, **{name: value for name, value in how.items() if name != "batch_size"})
     except ValueError as error:
         raise UsageError(str(error)) from error
-    with lines_lib.writer(options.output, source=options.input) as write:
+    with lines_lib.joined(options), lines_lib.writer(options.output, source=options.input) as write:
         model = t2t.load(options.model)
         lines_lib.check_model(model, name=options.model)
-        batches = lines_lib.batches(texts, size=options.batch_size, label="generating")
-        for number, batch in enumerate(batches):
+
+        def answer(number: int, batch: list[str]) -> list[dict[str, str]]:
             seed = _seed_of(number, seed=options.seed)
             with lines_lib.name_lines(options.input, first=1 + number * options.batch_size):
                 generated = model.generate(batch, seed=seed, start=options.start, **how)
-            for text, output in zip(batch, generated, strict=True):
-                write({"input": text, "output": output})
+            return [{"input": text, "output": output} for text, output in zip(batch, generated, strict=True)]
+
+        for row in lines_lib.shared(lines_lib.batches(texts, size=options.batch_size, label="generating"), answer):
+            write(row)
     return 0
 
 

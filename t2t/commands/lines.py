@@ -3,11 +3,13 @@
 import contextlib
 import gzip
 import io
+import itertools
 import json
+import os
 import pathlib
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO, TypeVar, cast
 
 from t2t.commands import arguments as arguments_lib
@@ -70,6 +72,50 @@ def check_model(model: Any, *, name: str) -> None:
         )
 
 
+def check_processes(path: str, options: arguments_lib.Processes) -> None:
+    """Refuses standard input where several processes read: launchers give it to one of them.
+
+    Raises:
+        UsageError: it is the input of a process that is one of several.
+    """
+    if path == "-" and (options.distributed is not None or os.environ.get("JAX_COORDINATOR_ADDRESS")):
+        raise UsageError("several processes cannot all read standard input: give --input a file that each of them sees")
+
+
+@contextlib.contextmanager
+def joined(options: arguments_lib.Processes) -> Iterator[None]:
+    """Makes this process one of the several of a command; see `t2t.train.processes.joined`."""
+    from t2t.train import processes
+
+    with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
+        yield
+
+
+def shared(
+    batches: Iterable[list[Item]], work: Callable[[int, list[Item]], list[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """The rows that `work` makes of each batch, in order: of batch k in process k modulo their number, given to all.
+
+    Args:
+        batches: the same in every process.
+        work: from number and items of a batch to its rows, which JSON can hold.
+    """
+    import jax
+
+    from t2t.train import processes
+
+    mine: list[dict[str, Any]] | None = None
+    number = -1
+    for number, batch in enumerate(batches):
+        if number % jax.process_count() == jax.process_index():
+            mine = work(number, batch)
+        if number % jax.process_count() == jax.process_count() - 1:
+            yield from itertools.chain(*processes.gather_json(mine))
+            mine = None
+    if (number + 1) % jax.process_count():
+        yield from itertools.chain(*(rows for rows in processes.gather_json(mine) if rows))
+
+
 @contextlib.contextmanager
 def name_lines(path: str, *, first: int) -> Iterator[None]:
     """Says in which line a text stands that a model cannot use.
@@ -129,6 +175,8 @@ def _open(path: str) -> Iterator[TextIO]:
 def writer(path: str, *, source: str = "-") -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that writes one JSON line to the file, or to standard output where `path` is "-".
 
+    It does nothing in any but the first of several processes.
+
     What the file held before stays until there is a first line to write.
 
     Args:
@@ -138,6 +186,11 @@ def writer(path: str, *, source: str = "-") -> Iterator[Callable[[dict[str, Any]
     Raises:
         UsageError: For a file that cannot be written, or is the source itself.
     """
+    from t2t.train import processes
+
+    if not processes.is_first():
+        yield lambda row: None
+        return
     if path == "-":
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # as JSON lines are, whatever the locale says

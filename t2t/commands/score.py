@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -12,11 +12,11 @@ from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Score:
+class Score(arguments_lib.Processes):
     """Score every line of a file: JSON lines {"input", "score"}, natural logarithms, in the order of the input.
 
     An encoder-decoder scores targets given inputs: lines are then INPUT, a tab, TARGET. A decoder scores a whole line,
-    or what follows a tab given what comes before it.
+    or what follows a tab given what comes before it. Several processes share the batches; the first one writes.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
@@ -36,12 +36,13 @@ class Score:
 def run(arguments: Sequence[str]) -> int:
     """Load the model, score, write."""
     options = arguments_lib.parse(Score, arguments, command="score")
+    lines_lib.check_processes(options.input, options)
     texts = lines_lib.read_texts(options.input, field=options.field)
     pairs = [_pair(text, place=f"line {number}") for number, text in enumerate(texts, start=1)]
     import t2t
     from t2t.models.encoder_decoder import EncoderDecoderConfig
 
-    with lines_lib.writer(options.output, source=options.input) as write:
+    with lines_lib.joined(options), lines_lib.writer(options.output, source=options.input) as write:
         model = t2t.load(options.model)
         lines_lib.check_model(model, name=options.model)
         single = next((number for number, pair in enumerate(pairs, start=1) if isinstance(pair, str)), None)
@@ -51,12 +52,15 @@ def run(arguments: Sequence[str]) -> int:
                 "write INPUT, a tab, TARGET"
             )
         both = list(zip(texts, pairs, strict=True))
-        for number, batch in enumerate(lines_lib.batches(both, size=options.batch_size, label="scoring")):
+
+        def measure(number: int, batch: list[Any]) -> list[dict[str, Any]]:
             items = [pair for _, pair in batch]
             with lines_lib.name_lines(options.input, first=1 + number * options.batch_size):
                 scores = model.score(items, reduction=options.reduction, batch_size=options.batch_size)
-            for (text, _), score in zip(batch, scores, strict=True):
-                write({"input": text, "score": float(score)})
+            return [{"input": text, "score": float(score)} for (text, _), score in zip(batch, scores, strict=True)]
+
+        for row in lines_lib.shared(lines_lib.batches(both, size=options.batch_size, label="scoring"), measure):
+            write(row)
     return 0
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -16,7 +16,7 @@ from t2t.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(arguments_lib.Processes):
     """What is about this call and no part of the experiment."""
 
     workdir: str | None = None
@@ -27,8 +27,6 @@ class Options:
     """Continue from an older checkpoint where the newest is damaged."""
     dry_run: bool = False
     """Show config, shapes, parameters, memory and the first batch, compile the step, and stop."""
-    distributed: Literal["auto"] | None = None
-    """One of several processes: auto asks the cluster who the others are; None reads JAX_COORDINATOR_ADDRESS."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,15 +76,15 @@ def _start(experiment: Experiment, source: Source, options: Options) -> int:
     from t2t.data import host_tensorflow  # noqa: F401 - first, because it keeps TensorFlow quiet and off accelerators
     from t2t.train import processes
 
-    processes.join(options.distributed)
-    if options.dry_run:
-        from t2t.train import preview
+    with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
+        if options.dry_run:
+            from t2t.train import preview
 
-        arguments_lib.print_settings(experiment)
-        for line in preview.training(experiment, workdir, fallback=options.fallback):
-            print(line, flush=True)
-        return 0
-    from t2t.train import loop
+            arguments_lib.print_settings(experiment)
+            for line in preview.training(experiment, workdir, fallback=options.fallback):
+                print(line, flush=True)
+            return 0
+        from t2t.train import loop
 
-    loop.train(experiment, workdir, recipe=source.recipe, fallback=options.fallback)
+        loop.train(experiment, workdir, recipe=source.recipe, fallback=options.fallback)
     return 0

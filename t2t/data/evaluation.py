@@ -55,32 +55,31 @@ def eval_batches(
     rows: int,
     packing: bool = False,
     contiguous: bool = False,
-    host: tuple[int, int] = (0, 1),
+    lanes: Sequence[int] | None = None,
     max_examples: int | None = None,
     trace: bool = False,
 ) -> Iterator[Batch]:
-    """The host's part of each global batch: row r of a batch belongs to host r modulo the number of hosts.
+    """The host's part of each global batch: the rows `lanes`.
 
     Every host makes the same number of batches; the last is filled up with rows of padding, whose weights are 0.
 
     Args:
         examples: what `load_eval` read.
         converter: of the model's architecture.
-        rows: rows of the global batch, divisible by the number of hosts.
+        rows: rows of the global batch.
         packing: whether short examples share rows. Every host then prepares all examples, to know what fits where.
         contiguous: whether each row reads on, batch after batch, in one of as many equal stretches of the examples as
             there are rows, for models that remember; never packed.
-        host: index of this host and number of hosts.
+        lanes: the rows of the global batch that this host makes, in order; None for all.
         max_examples: how many examples to read, from the first; None for all.
         trace: whether batches carry `lane` and `position` (int64 [R], host only): the row in the global batch and the
             index of its first example, -1 in rows that fill up.
     """
-    index, count = host
-    if rows < 1 or rows % count or not 0 <= index < count:
-        raise ValueError(f"rows={rows} of a global batch cannot be shared equally by hosts {host}.")
+    lanes = range(rows) if lanes is None else lanes
+    if not lanes or not all(0 <= lane < rows for lane in lanes):
+        raise ValueError(f"lanes={lanes}: give one or more of the {rows} rows of the global batch.")
     converter.check_task(examples.name, examples.features)
     number = len(examples) if max_examples is None else min(max_examples, len(examples))
-    lanes = range(index, rows, count)
     if contiguous:
         batches = _contiguous(examples, converter, number, rows, lanes)
     elif packing:
@@ -112,7 +111,7 @@ def _read(examples: TaskExamples, converter: Converter, indices: Sequence[int]) 
 
 
 def _unpacked(
-    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: range
+    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: Sequence[int]
 ) -> Iterator[list[Numbered]]:
     """Global batches of one example a row; only the rows of `lanes` are read."""
     for start in range(0, number, rows):
@@ -124,7 +123,7 @@ def _unpacked(
 
 
 def _contiguous(
-    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: range
+    examples: TaskExamples, converter: Converter, number: int, rows: int, lanes: Sequence[int]
 ) -> Iterator[list[Numbered]]:
     """Global batches of one example a row, which follows on the one of the batch before; only `lanes` are read."""
     backward = examples.corruption is not None and examples.corruption.corruption.reads_backwards
@@ -158,7 +157,7 @@ def _packed(examples: TaskExamples, converter: Converter, number: int, rows: int
     yield batch
 
 
-def _convert(converter: Converter, rows: list[Numbered], lanes: range, trace: bool) -> Batch:
+def _convert(converter: Converter, rows: list[Numbered], lanes: Sequence[int], trace: bool) -> Batch:
     batch = converter.convert([row for _, row in rows])
     if not trace:
         return batch

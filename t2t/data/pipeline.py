@@ -4,9 +4,8 @@ A global batch has `rows` lanes. Lane r reads the positions r, r + rows, r + 2 r
 `t2t.data.mixing`) and packs their examples greedily into its own rows: an example is appended if every feature fits,
 else the row is closed and the example begins the next. So the whole state of a lane is the position where its next row
 starts. With more `open_rows` than one an example goes to the first of them with room, which fills rows better where
-examples differ in length (`t2t.data.windows`). Host h of H computes the h-th of H equal runs of lanes, the rows that
-its devices hold: step s gives the same global batch, row for row, on any number of hosts, and a run may resume on
-another number.
+examples differ in length (`t2t.data.windows`). A host computes the lanes whose rows its devices hold: step s gives the
+same global batch, row for row, on any number of hosts, and a run may resume on another number.
 """
 
 import collections
@@ -140,7 +139,7 @@ class TrainPipeline:
         rows: rows of the global batch.
         packing: whether examples share rows; else every row holds one.
         open_rows: rows that a lane keeps open; an example goes to the first with room for it. 1 packs in order.
-        host: index of this host and number of hosts; `rows` must be divisible by the latter.
+        lanes: the rows of the global batch that this host makes, in order; None for all.
         trace: whether batches carry `lane` and `position` (int64 [R]): the lane of each row and the position of its
             first example; with one open row its next examples stand `rows` positions apart. For the host only.
     """
@@ -152,14 +151,12 @@ class TrainPipeline:
         rows: int,
         packing: bool = True,
         open_rows: int = 1,
-        host: tuple[int, int] = (0, 1),
+        lanes: Sequence[int] | None = None,
         trace: bool = False,
     ) -> None:
-        index, count = host
-        if rows < 1 or rows % count:
-            raise ValueError(f"A global batch of {rows} rows cannot be shared by {count} hosts equally.")
-        if not 0 <= index < count:
-            raise ValueError(f"host={host}: the index must lie between 0 and the number of hosts.")
+        self._lanes = tuple(range(rows) if lanes is None else lanes)
+        if not self._lanes or not all(0 <= lane < rows for lane in self._lanes):
+            raise ValueError(f"lanes={lanes}: give one or more of the {rows} rows of the global batch.")
         if open_rows < 1 or (open_rows > 1 and not packing):
             raise ValueError(f"open_rows={open_rows} must be 1, or more with packing, which is {packing}.")
         self.stream = stream
@@ -167,7 +164,6 @@ class TrainPipeline:
         self.num_trimmed = 0  # tokens cut off so far, read ahead ones included; tells the user, is no part of the state
         self._packing = packing
         self._trace = trace
-        self._lanes = range(index * rows // count, (index + 1) * rows // count)
         self._next = {lane: lane for lane in self._lanes}
         # Examples read ahead of time, the first of each lane the one at its position: many together are read faster.
         self._ahead: dict[int, collections.deque[Example]] = {lane: collections.deque() for lane in self._lanes}

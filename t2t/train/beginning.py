@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import jax
-
+from t2t import sharding
 from t2t.config import Experiment
 from t2t.data import pipeline, prefetch
 from t2t.data.corpora import MissingFileError
@@ -208,7 +207,7 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
         rows=experiment.data.batch_size,
         packing=experiment.data.packing and not reads_on,
         open_rows=1 if reads_on else experiment.data.open_rows,
-        host=(jax.process_index(), jax.process_count()),
+        lanes=sharding.host_rows(experiment.data.batch_size, pieces.mesh),
     )
     if position is not None:
         lanes.restore(position)

@@ -26,6 +26,7 @@ from t2t.objectives.permutation import PermutationLanguageModeling
 from t2t.objectives.replaced_tokens import ReplacedTokenDetection
 from t2t.objectives.sentence_pairs import SentencePairModeling
 from t2t.train import state as state_lib
+from t2t.train import zero
 from t2t.vocabulary import Vocabulary
 
 
@@ -66,11 +67,16 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
         shapes = {role: network.shapes() for role, network in models.items()}
         axes = {role: network.logical_axes() for role, network in models.items()}
         optimizer = experiment.optimizer.make(shapes, axes, steps=experiment.train.steps)
+        if experiment.mesh.zero:
+            optimizer = zero.divide(optimizer, zero.shardings(shapes, axes, mesh))
         carry = jax.eval_shape(lambda: initial_carry(experiment, models))
         abstract = jax.eval_shape(lambda p, c: state_lib.init_state(p, optimizer, carry=c), shapes, carry)
-        shardings = state_lib.state_shardings(abstract, axes, mesh, carry_axes=_carry_axes(experiment, carry))
+        shardings = state_lib.state_shardings(
+            abstract, axes, mesh, carry_axes=_carry_axes(experiment, carry), zero=experiment.mesh.zero
+        )
         converter = make_converter(experiment, vocabulary)
         check_positions(experiment, converter)
+        sharding.check_lengths(converter.convert([[]]), mesh)
         check_objective(experiment, converter)
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -213,7 +213,7 @@ class Evaluator:
             self._pieces.converter,
             rows=self._rows(),
             contiguous=build.reads_on(self._pieces.experiment),
-            host=(jax.process_index(), jax.process_count()),
+            lanes=sharding.host_rows(self._rows(), self._pieces.mesh),
             max_examples=self._pieces.experiment.evaluate.max_examples,
         )
 

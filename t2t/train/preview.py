@@ -154,14 +154,8 @@ def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compile
 
 def _compile(step: Any, state: Any, pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compiled:
     """A jitted function of a state and a global batch, of which `batch` is this process's part."""
-    where = sharding.batch_sharding(pieces.mesh)
-    shapes = {
-        name: jax.ShapeDtypeStruct((len(value) * jax.process_count(), *value.shape[1:]), value.dtype, sharding=where)
-        for name, value in batch.items()
-        if name not in sharding.HOST_KEYS
-    }
     with sharding.use_mesh(pieces.mesh):
-        return step.lower(state, shapes).compile()
+        return step.lower(state, sharding.batch_shapes(batch, pieces.mesh)).compile()
 
 
 def _by_xla(compiled: jax.stages.Compiled) -> Iterator[str]:

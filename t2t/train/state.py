@@ -50,7 +50,9 @@ def init_state(
     )
 
 
-def state_shardings(state: TrainState, axes: Any, mesh: Mesh, *, carry_axes: Any = None) -> TrainState:
+def state_shardings(
+    state: TrainState, axes: Any, mesh: Mesh, *, carry_axes: Any = None, zero: bool = False
+) -> TrainState:
     """The sharding of every array of a state; optimizer state follows its parameters.
 
     Args:
@@ -58,6 +60,7 @@ def state_shardings(state: TrainState, axes: Any, mesh: Mesh, *, carry_axes: Any
         axes: {role: tree} of the logical axes of every parameter, trained or frozen.
         mesh: made by `t2t.sharding.make_mesh`.
         carry_axes: logical axes of every array of the carry; None = it is on every device.
+        zero: whether optimizer state is split over data too (`t2t.train.zero`).
     """
     everywhere = sharding.replicated(mesh)
     trained, frozen = ({role: axes[role] for role in tree} for tree in (state.params, state.frozen))
@@ -65,7 +68,7 @@ def state_shardings(state: TrainState, axes: Any, mesh: Mesh, *, carry_axes: Any
         step=everywhere,
         params=sharding.param_shardings(state.params, trained, mesh),
         frozen=sharding.param_shardings(state.frozen, frozen, mesh),
-        opt_state=_optimizer_shardings(state.opt_state, state.params, trained, mesh),
+        opt_state=_optimizer_shardings(state.opt_state, state.params, trained, mesh, zero=zero),
         carry=carry_shardings(state.carry, carry_axes, mesh),
     )
 
@@ -77,8 +80,9 @@ def carry_shardings(carry: Any, axes: Any, mesh: Mesh) -> Any:
     return jax.tree.map(lambda leaf, names: sharding.named_sharding(leaf.shape, names, mesh, path="carry"), carry, axes)
 
 
-def _optimizer_shardings(opt_state: Any, params: Any, axes: Any, mesh: Mesh) -> Any:
+def _optimizer_shardings(opt_state: Any, params: Any, axes: Any, mesh: Mesh, *, zero: bool) -> Any:
     """Shardings of the optimizer's arrays: each belongs to the parameter whose path ends its own path."""
+    place = sharding.divided_sharding if zero else sharding.named_sharding
     by_path: dict[tuple[Any, ...], tuple[tuple[int, ...], sharding.Axes]] = {}
     jax.tree_util.tree_map_with_path(lambda path, p, a: by_path.update({path: (p.shape, a)}), params, axes)
 
@@ -86,7 +90,7 @@ def _optimizer_shardings(opt_state: Any, params: Any, axes: Any, mesh: Mesh) -> 
         for start in range(len(path)):
             if path[start:] in by_path:
                 names = _moment_axes(leaf.shape, *by_path[path[start:]], field=roles.path_name(path[start - 1 : start]))
-                return sharding.named_sharding(leaf.shape, names, mesh, path=roles.path_name(path))
+                return place(leaf.shape, names, mesh, path=roles.path_name(path))
         return sharding.replicated(mesh)
 
     return jax.tree_util.tree_map_with_path(one, opt_state)

@@ -73,10 +73,10 @@ def pieces(size: int) -> TaskExamples:
     return TaskExamples(name="pieces", split="train", store=store, corruption=None, seed=0)
 
 
-def pipeline(*, rows: int = 4, host=(0, 1)) -> TrainPipeline:
+def pipeline(*, rows: int = 4, lanes=None) -> TrainPipeline:
     converter = DecoderFeatures(lengths={"targets": 2}, start_id=9)
     stream = Stream.of([pieces(11)], [1.0], converter, seed=0, contiguous=rows)
-    return TrainPipeline(stream, rows=rows, packing=False, host=host)
+    return TrainPipeline(stream, rows=rows, packing=False, lanes=lanes)
 
 
 def numbers(batch) -> list[int]:
@@ -89,7 +89,7 @@ def test_rows_follow_on_those_of_the_batch_before_on_any_number_of_hosts():
     assert batches[0] == [0, 2, 5, 8]
     for before, after in zip(batches, batches[1:], strict=False):
         assert after == [(index + 1) % 11 for index in before]
-    halves = [pipeline(host=(index, 2)) for index in range(2)]
+    halves = [pipeline(lanes=lanes) for lanes in ((0, 1), (2, 3))]
     for expected in batches[:6]:
         assert [number for half in halves for number in numbers(next(half))] == expected
     resumed = pipeline()
@@ -108,7 +108,7 @@ def test_an_evaluation_reads_every_example_once_each_row_on(size):
         assert (row[len(read) :] == -1).all()
         np.testing.assert_array_equal(np.diff(read), 1)
     halves = [
-        evaluation.eval_batches(pieces(size), converter, rows=4, contiguous=True, trace=True, host=(host, 2))
+        evaluation.eval_batches(pieces(size), converter, rows=4, contiguous=True, trace=True, lanes=range(host, 4, 2))
         for host in range(2)
     ]
     for batch, *parts in zip(batches, *halves, strict=True):

@@ -60,7 +60,9 @@ def seen(batches):
 @pytest.mark.parametrize("number", [1, 4, 11, 16, 17])
 def test_every_example_is_seen_once_on_any_number_of_hosts(number, hosts, packing):
     loaded = examples(number)
-    parts = [list(eval_batches(loaded, CONVERTER, rows=4, packing=packing, host=(h, hosts))) for h in range(hosts)]
+    parts = [
+        list(eval_batches(loaded, CONVERTER, rows=4, packing=packing, lanes=range(h, 4, hosts))) for h in range(hosts)
+    ]
     assert len({len(part) for part in parts}) == 1
     batches = [batch for part in parts for batch in part]
     assert all(len(batch["decoder_segment_ids"]) == 4 // hosts for batch in batches)
@@ -121,6 +123,6 @@ def test_raw_examples_for_generation():
     assert loaded.seed == mixing.derive_seed(0, "evaluation", "eval_qa")  # whatever the seed of the run
 
 
-def test_hosts_share_rows_equally():
-    with pytest.raises(ValueError, match="rows=3"):
-        list(eval_batches(examples(2), CONVERTER, rows=3, host=(0, 2)))
+def test_rows_that_no_batch_has_are_refused():
+    with pytest.raises(ValueError, match="one or more of the 3 rows"):
+        list(eval_batches(examples(2), CONVERTER, rows=3, lanes=(1, 3)))

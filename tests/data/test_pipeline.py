@@ -64,6 +64,11 @@ def rows_of(batch):
     ]
 
 
+def shared(rows, hosts):
+    """The rows of each of so many hosts, in equal runs."""
+    return [range(host * rows // hosts, (host + 1) * rows // hosts) for host in range(hosts)]
+
+
 def step(hosts):
     """The rows of the next batch of all hosts."""
     local = [next(host) for host in hosts]
@@ -76,7 +81,8 @@ def step(hosts):
 def test_any_number_of_hosts_makes_the_same_global_batches(hosts, packing, mixed):
     whole = TrainPipeline(stream(mixed=mixed), rows=8, packing=packing, trace=True)
     parts = [
-        TrainPipeline(stream(mixed=mixed), rows=8, packing=packing, host=(h, hosts), trace=True) for h in range(hosts)
+        TrainPipeline(stream(mixed=mixed), rows=8, packing=packing, lanes=lanes, trace=True)
+        for lanes in shared(8, hosts)
     ]
     for _ in range(9):
         batch = next(whole)
@@ -95,8 +101,8 @@ def test_any_number_of_hosts_makes_the_same_global_batches(hosts, packing, mixed
 def test_resuming_equals_going_on_also_on_another_number_of_hosts(before, after, packing, mixed):
     def hosts(number):
         return [
-            TrainPipeline(stream(mixed=mixed), rows=4, packing=packing, host=(h, number), trace=True)
-            for h in range(number)
+            TrainPipeline(stream(mixed=mixed), rows=4, packing=packing, lanes=lanes, trace=True)
+            for lanes in shared(4, number)
         ]
 
     straight = hosts(1)
@@ -124,7 +130,7 @@ def test_tokens_on_disk_make_the_batches_of_those_in_memory(tmp_path, size):
     in_memory = [TrainPipeline(stream(), rows=4, trace=True)]
     expected = [step(in_memory) for _ in range(8)]
     cached = dataclasses.replace(stream(), tasks=tuple(on_disk(one, tmp_path, size=size) for one in stream().tasks))
-    hosts = [TrainPipeline(cached, rows=4, host=(h, 2), trace=True) for h in range(2)]
+    hosts = [TrainPipeline(cached, rows=4, lanes=lanes, trace=True) for lanes in shared(4, 2)]
     assert [step(hosts) for _ in range(4)] == expected[:4]
     alone = TrainPipeline(cached, rows=4, trace=True)
     alone.restore(merge_states([host.state() for host in hosts]))
@@ -249,16 +255,24 @@ def test_state_of_other_data_is_refused():
         TrainPipeline(dataclasses.replace(other, tasks=(edited,)), rows=4).restore(state)
     with pytest.raises(ValueError, match="seed was"):
         TrainPipeline(stream(mixed=False, seed=9), rows=4).restore(state)
-    half = TrainPipeline(stream(mixed=False), rows=4, host=(0, 2)).state()
+    half = TrainPipeline(stream(mixed=False), rows=4, lanes=(0, 1)).state()
     with pytest.raises(ValueError, match=r"lanes \[2, 3\]: merge"):
         TrainPipeline(stream(mixed=False), rows=4).restore(half)
 
 
-def test_hosts_share_rows_equally():
-    with pytest.raises(ValueError, match="6 rows cannot be shared by 4 hosts"):
-        TrainPipeline(stream(), rows=6, host=(0, 4))
-    with pytest.raises(ValueError, match="index must lie"):
-        TrainPipeline(stream(), rows=6, host=(2, 2))
+def test_a_host_may_make_any_rows():
+    """As where its devices are a square of a torus whose rows lie along the lines."""
+    whole, part = (TrainPipeline(stream(), rows=8, lanes=lanes, trace=True) for lanes in (None, (0, 1, 4, 5)))
+    for _ in range(3):
+        batch, mine = next(whole), next(part)
+        for name, rows in batch.items():
+            np.testing.assert_array_equal(mine[name], rows[[0, 1, 4, 5]], err_msg=name)
+
+
+@pytest.mark.parametrize("lanes", [(), (0, 6), (-1,)])
+def test_rows_that_no_batch_has_are_refused(lanes):
+    with pytest.raises(ValueError, match="one or more of the 6 rows"):
+        TrainPipeline(stream(), rows=6, lanes=lanes)
 
 
 def test_empty_examples_are_left_out_and_never_make_it_hang(monkeypatch):

@@ -11,11 +11,11 @@ from t2t.data.examples import TaskExamples
 from t2t.data.features import DecoderFeatures
 from t2t.data.pipeline import Stream, TrainPipeline, merge_states
 from t2t.data.store import TokenStore
-from tests.data.test_pipeline import CONVERTER, rows_of, stream
+from tests.data.test_pipeline import CONVERTER, rows_of, shared, stream
 
 
-def pipeline(*, rows=4, host=(0, 1), open_rows=3, mixed=True):
-    return TrainPipeline(stream(mixed=mixed), rows=rows, open_rows=open_rows, host=host, trace=True)
+def pipeline(*, rows=4, lanes=None, open_rows=3, mixed=True):
+    return TrainPipeline(stream(mixed=mixed), rows=rows, open_rows=open_rows, lanes=lanes, trace=True)
 
 
 def step(pipelines):
@@ -56,11 +56,11 @@ def test_every_example_is_read_once_an_epoch():
 def test_any_number_of_hosts_and_a_restart_change_nothing(before, after):
     straight = [pipeline()]
     expected = [step(straight) for _ in range(14)]
-    first = [pipeline(host=(h, before)) for h in range(before)]
+    first = [pipeline(lanes=lanes) for lanes in shared(4, before)]
     assert [step(first) for _ in range(6)] == expected[:6]
     state = merge_states([one.state() for one in first])
     assert any(state["taken"])
-    second = [pipeline(host=(h, after)) for h in range(after)]
+    second = [pipeline(lanes=lanes) for lanes in shared(4, after)]
     for one in second:
         one.restore(state)
     assert [step(second) for _ in range(8)] == expected[6:]

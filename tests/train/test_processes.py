@@ -28,7 +28,9 @@ def test_the_failure_of_one_process_is_that_of_all(monkeypatch):
 def joined(monkeypatch):
     """The arguments of each call of jax.distributed.initialize, which is not made; no variable is set."""
     calls = []
-    monkeypatch.setattr(processes.jax.distributed, "initialize", lambda *given: calls.append(given))
+    monkeypatch.setattr(
+        processes.jax.distributed, "initialize", lambda *given, **options: calls.append((given, options))
+    )
     for name in processes.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     return calls
@@ -45,7 +47,15 @@ def test_a_process_is_alone_unless_told_otherwise(joined, monkeypatch):
     processes.join("auto")
     set_variables(monkeypatch, "host:1234", "4", "3")
     processes.join()
-    assert joined == [(), ("host:1234", 4, 3)]
+    processes.join(peer_timeout=7)
+    twice = {"heartbeat_timeout_seconds": 360}
+    assert joined == [
+        ((), twice),
+        (("host:1234", 4, 3), twice),
+        (("host:1234", 4, 3), {"heartbeat_timeout_seconds": 14}),
+    ]
+    with pytest.raises(UsageError, match="is 0 seconds: give more"):
+        processes.join(peer_timeout=0)
 
 
 def test_variables_that_name_no_process_are_refused(joined, monkeypatch):
@@ -59,12 +69,24 @@ def test_variables_that_name_no_process_are_refused(joined, monkeypatch):
 
 
 def test_a_cluster_that_jax_does_not_know_is_refused(monkeypatch):
-    def initialize():
+    def initialize(**options):
         raise ValueError("coordinator_address should be defined.")
 
     monkeypatch.setattr(processes.jax.distributed, "initialize", initialize)
     with pytest.raises(UsageError, match="--distributed auto finds no cluster that JAX knows: coordinator_address"):
         processes.join("auto")
+
+
+def test_who_cannot_be_reached_is_said(monkeypatch):
+    def initialize(*given, **options):
+        raise RuntimeError("DEADLINE_EXCEEDED")
+
+    monkeypatch.setattr(processes.jax.distributed, "initialize", initialize)
+    set_variables(monkeypatch, "host:1234", "4", "3")
+    with pytest.raises(
+        ConnectionError, match="process 3 has not met the other 3 at host:1234, where process 0 listens"
+    ):
+        processes.join()
 
 
 @pytest.mark.slow
@@ -76,7 +98,7 @@ def test_nothing_computes_before_a_process_joins():
         from t2t.commands import train
         from t2t.train import processes
 
-        def join(how):
+        def join(how, *, peer_timeout):
             import t2t.train.loop
             print(how, xla_bridge.backends_are_initialized())
             sys.exit(0)
