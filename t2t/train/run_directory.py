@@ -3,6 +3,8 @@
 RUN/config.json    {"t2t": version, "experiment": ..., "versions", "git", "command", "devices", "earlier": [starts]}
     recipe/        the config file and the task modules, verbatim; in from_step_N/ those that had changed on resume
     vocabulary/    checkpoints/    metrics.jsonl    events/    eval/TASK/    log.txt
+    clock.json     the time of the run by phase (t2t/train/clock.py)
+    compiled/      programs of XLA for the next start    profile/STEP/    profiles
 """
 
 import contextlib
@@ -65,6 +67,10 @@ class RunDirectory:
         self.events = self.path / "events"
         self.evaluations = self.path / "eval"
         self.log = self.path / "log.txt"
+        self.clock = self.path / "clock.json"
+        self.compiled = self.path / "compiled"
+        self.profiles = self.path / "profile"
+        self.profile_request = self.path / "profile-now"
 
     def read(self) -> dict[str, Any] | None:
         """The content of config.json; None where no run has begun.
