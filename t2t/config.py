@@ -233,6 +233,9 @@ class Experiment:
     model: Any
     init: str | None = None
     """Run, checkpoint, model or Hugging Face directory whose parameters the run starts from."""
+    init_partial: bool = False
+    """Whether what does not fit of `init` (other shapes, absent, too much) is listed and begins fresh, instead of
+    ending the run."""
     vocabulary: str | None = None
     """Directory or file of the vocabulary; None takes the one of `init`, else makes one (`vocabulary_size`)."""
     vocabulary_size: int | None = None

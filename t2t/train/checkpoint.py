@@ -235,6 +235,7 @@ class CheckpointStore:
         like: Any,
         fallback: bool = False,
         subset: bool = False,
+        cast: bool = False,
         verified: bool = False,
     ) -> Restored:
         """Reads a checkpoint after checking it.
@@ -245,6 +246,7 @@ class CheckpointStore:
                 devices wrote them (without a sharding: the first device).
             fallback: whether an older checkpoint may stand in for a damaged one.
             subset: whether `like` may ask for only some of the arrays.
+            cast: whether floating-point arrays may be asked for in another floating-point type.
             verified: whether `verify(step)` or `choose` has just passed, so that the files need not be hashed again.
 
         Raises:
@@ -253,7 +255,7 @@ class CheckpointStore:
         """
         step = step if verified else self.choose(step, fallback=fallback)
         wanted = trees.to_nested(like)
-        lines = trees.differences(self.shapes(step), wanted, subset=subset)
+        lines = trees.differences(self.shapes(step), wanted, subset=subset, cast=cast)
         if lines:
             shown = "\n  ".join(lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else []))
             raise TreeMismatchError(f"checkpoint {self.path(step)} holds other arrays than this run:\n  {shown}")

@@ -26,7 +26,7 @@ def first_line(error: Exception) -> str:
     r"""What a library's error says first; its kind where it says nothing.
 
     Example:
-        >>> first_line(OSError("No space left on device.\\nSource locations: ..."))
+        >>> first_line(OSError("No space left on device.\nSource locations: ..."))
         'No space left on device'
     """
     return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")

@@ -15,7 +15,7 @@ from flax import traverse_util
 from t2t import config_values, sharding
 from t2t.errors import UsageError
 from t2t.hf import hub, original_t5, table, tensors
-from t2t.train import build, checkpoint, trees
+from t2t.train import build, checkpoint, transfer, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
 from t2t.vocabulary import Vocabulary
@@ -100,30 +100,31 @@ def load_params(source: Source, pieces: Pieces) -> dict[str, Any]:
     """The parameters of a run, read one by one from another model and placed on the mesh.
 
     Heads and poolers that the source lacks are fresh; those that the model lacks are left out: they belong to what a
-    model was trained for.
+    model was trained for. With `init_partial` the same holds for whatever does not fit.
 
     Raises:
-        UsageError: arrays that are missing, left over or of another shape; each is listed.
+        UsageError: arrays that are missing, left over or of another shape, each is listed; with `init_partial`, when
+            nothing fits.
     """
     wanted = trees.by_path(pieces.state.params["model"])
-    missing = [path for path in wanted if path not in source.shapes and path.startswith(table.HEAD_PATHS)]
-    unused = [path for path in source.shapes if path not in wanted and path.startswith(table.HEAD_PATHS)]
-    there = {path: leaf for path, leaf in source.shapes.items() if path not in unused}
-    asked = {path: leaf for path, leaf in wanted.items() if path not in missing}
-    lines = [
-        f"{path}: {there[path].shape if path in there else 'absent'} there, "
-        f"{asked[path].shape if path in asked else 'absent'} in this model"
-        for path in dict.fromkeys([*there, *asked])
-        if path not in there or path not in asked or tuple(there[path].shape) != tuple(asked[path].shape)
-    ]
-    if lines:
-        raise UsageError(f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(lines))
-    if missing:
-        log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(missing))
-    if unused:
-        log.info("%s of %s have no place in the model and are left out", ", ".join(unused), source.path)
-    fresh = trees.by_path(fresh_params(pieces)["model"]) if missing else {}
-    params = {path: fresh[path] for path in missing} | dict(source.leaves(asked))
+    fit = transfer.compare(source.shapes, wanted, free=table.HEAD_PATHS)
+    if not fit.is_exact and not pieces.experiment.init_partial:
+        raise UsageError(
+            f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(fit.misfits()) + "\n"
+            "Give the model those sizes, or --init-partial to take what fits and begin with fresh parameters elsewhere"
+        )
+    if not fit.taken:
+        raise UsageError(f"no parameter of {source.path} fits the model:\n  " + "\n  ".join(fit.misfits()))
+    if pieces.experiment.init_partial:
+        log.info("the parameters of %s in this model:\n  %s", source.path, "\n  ".join(fit.lines()))
+    elif fit.fresh:
+        log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(fit.fresh))
+    if fit.unused and not pieces.experiment.init_partial:
+        log.info("%s of %s have no place in the model and are left out", ", ".join(fit.unused), source.path)
+    begin_fresh = [*fit.fresh, *fit.other_shape]
+    fresh = trees.by_path(fresh_params(pieces)["model"]) if begin_fresh else {}
+    asked = {path: wanted[path] for path in fit.taken}
+    params = {path: fresh[path] for path in begin_fresh} | dict(source.leaves(asked))
     nested = traverse_util.unflatten_dict(params, sep="/")
     return {"model": trees.from_nested(nested, like=pieces.state.params["model"])}
 
@@ -202,7 +203,7 @@ def _open_checkpoint(path: Path) -> Source:
 
     def leaves(asked: dict[str, jax.ShapeDtypeStruct]) -> Iterator[tuple[str, Any]]:
         like = {"params": {"model": traverse_util.unflatten_dict(asked, sep="/")}}
-        restored = store.restore(step, like=like, subset=True, verified=True)
+        restored = store.restore(step, like=like, subset=True, cast=True, verified=True)
         yield from trees.by_path(restored.state["params"]["model"]).items()
 
     return Source(

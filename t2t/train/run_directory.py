@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,10 @@ STARTED = ("t2t", "versions", "git", "command", "devices")
 """What config.json says about the last start of the run, and of each earlier one in "earlier"."""
 
 
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
+"""How the address of an object store begins, such as gs://; a Path of it has lost one of the slashes."""
+
+
 class BusyError(ValueError):
     """Another process trains in the directory of the run."""
 
@@ -58,6 +63,12 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
+        if ADDRESS.match(os.fspath(path)):
+            raise UsageError(
+                f"{path} is the address of an object store; a run needs a file system, where a directory can be locked "
+                "and moved in one step. Mount the bucket (gcsfuse, mountpoint-s3, rclone mount with a write cache), or "
+                "train in a local --workdir and copy its checkpoints/STEP, each of which is complete by itself"
+            )
         self.path = Path(path).absolute()
         self.config = self.path / "config.json"
         self.recipe = self.path / "recipe"

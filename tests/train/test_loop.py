@@ -69,7 +69,8 @@ def kill():
 def test_a_run_directory_is_complete(finished):
     names = {path.name for path in finished.iterdir()} - {".lock"}
     assert names == {
-        "config.json", "recipe", "vocabulary", "checkpoints", "metrics.jsonl", "events", "eval", "log.txt", "clock.json",
+        "config.json", "recipe", "vocabulary", "checkpoints", "metrics.jsonl", "events", "eval", "log.txt",
+        "clock.json",
     }  # fmt: skip
     records = metrics(finished)
     assert [(r["step"], r["split"]) for r in records] == [

@@ -70,9 +70,9 @@ def test_a_run_profiles_the_steps_it_is_told_to(tmp_path):
 
 
 def test_nothing_comes_to_the_host_between_log_lines(tmp_path, monkeypatch):
-    """Arrays are read by `jax.device_get` at log lines and saves, and one by one never: each would wait for its step."""
+    """Arrays are read at log lines and saves: whatever else were read would wait for its step."""
     fetched, steps = [], []
-    device_get, value = jax.device_get, jax._src.array.ArrayImpl._value.fget
+    value = jax._src.array.ArrayImpl._value.fget
     original = loop.Interval.add
 
     def add(self, step, *args, **options):
@@ -87,6 +87,5 @@ def test_nothing_comes_to_the_host_between_log_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(jax._src.array.ArrayImpl, "_value", property(read))
     run = tiny_run.experiment(train={"steps": 13, "log_every": 5}, evaluate={"tasks": ()}, checkpoint={"every": 100})
     loop.train(run, tmp_path / "run")
-    assert jax.device_get is device_get
     assert set(fetched) - {0} <= {5, 10, 13}, "steps after which something was read"
     assert {5, 10, 13} <= set(fetched)
