@@ -9,7 +9,9 @@ and stays light.
 import dataclasses
 from typing import Any, Literal
 
-RESUMABLE = ("train.steps", "data.eval_files", "evaluate", "checkpoint", "mesh")
+RESUMABLE = (
+    "train.steps", "train.compile_cache", "data.eval_files", "evaluate", "checkpoint", "faults", "watch", "mesh",
+)  # fmt: skip
 """The settings that may change between a run and its continuation."""
 
 
@@ -17,6 +19,10 @@ def _require_positive(owner: str, **values: float | None) -> None:
     for field, value in values.items():
         if isinstance(value, int | float) and value <= 0:  # other types are `config_values.check_types`' to refuse
             raise ValueError(f"{owner}.{field} is {value}; it must be positive")
+
+
+def _numbers(settings: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(settings) if field.type in (int, float)]
 
 
 MAX_OPEN_ROWS = 4096
@@ -83,6 +89,9 @@ class Train:
     """Type of activations; auto is bfloat16 on accelerators and float32 on CPUs. Parameters are always float32."""
     remat: Literal["none", "full", "dots", "dots_no_batch"] | None = None
     """Which activations are computed again in the backward pass; None leaves it to the model's stack."""
+    compile_cache: Literal["run", "off"] = "run"
+    """Where compiled programs are kept for the next start: in the run's directory, or nowhere. The environment variable
+    JAX_COMPILATION_CACHE_DIR names another place."""
 
     def __post_init__(self):
         """Refuse runs without steps."""
@@ -119,6 +128,8 @@ class Checkpoint:
     """Steps between two checkpoints; one more follows the last step."""
     keep: int = 3
     """Checkpoints kept, the newest ones."""
+    keep_every: int | None = None
+    """Besides, checkpoints whose step is a multiple of it are kept for ever; None keeps none."""
     best: str | None = None
     """TASK/METRIC whose best checkpoint is kept besides, such as pydocs_topic/accuracy; None keeps none."""
     best_is: Literal["highest", "lowest"] = "highest"
@@ -126,7 +137,61 @@ class Checkpoint:
 
     def __post_init__(self):
         """Refuse periods and counts below one."""
-        _require_positive("checkpoint", every=self.every, keep=self.keep)
+        _require_positive("checkpoint", every=self.every, keep=self.keep, keep_every=self.keep_every)
+        numbers = isinstance(self.keep_every, int) and isinstance(self.every, int)
+        if numbers and self.keep_every % self.every:
+            raise ValueError(
+                f"checkpoint.keep_every is {self.keep_every}; it must be a multiple of checkpoint.every={self.every}, "
+                "the steps at which checkpoints are written"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Faults:
+    """What a run does when its numbers go wrong.
+
+    To skip is to leave out the update: the step counts and the data go on. To roll back is to go back to the last
+    checkpoint and on with the data after the bad batch.
+    """
+
+    on_nan: Literal["stop", "skip", "roll_back"] = "stop"
+    """When the loss, its gradient or another metric is not finite."""
+    on_spike: Literal["ignore", "stop", "skip", "roll_back"] = "ignore"
+    """When the loss jumps."""
+    spike_deviations: float = 6.0
+    """Standard deviations above the mean of the last losses from which on a loss has jumped."""
+    spike_window: int = 200
+    """Number of last losses that mean and deviation are of; before so many are known, none has jumped."""
+    max_skips: int = 10
+    """Steps that may be left out within `skip_window` steps before the run stops."""
+    skip_window: int = 1000
+    """Number of steps within which `max_skips` is counted."""
+    max_roll_backs: int = 3
+    """How often a run may go back before it stops, from its beginning on."""
+
+    def __post_init__(self):
+        """Refuse limits below one."""
+        _require_positive("faults", **{name: getattr(self, name) for name in _numbers(self)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Watch:
+    """How closely a run watches itself: profiles of some steps, and stacks where it hangs."""
+
+    profile_at: tuple[int, ...] = ()
+    """Steps from which on a profile is taken, into RUN/profile/STEP. The file RUN/profile-now asks for one at once."""
+    profile_steps: int = 3
+    """Steps that a profile covers."""
+    hang_seconds: float | None = 1800.0
+    """Seconds without a step, a batch of an evaluation or the like after which the stacks of all threads are written
+    to log.txt; compilation does not count. None never does."""
+    on_hang: Literal["report", "end"] = "report"
+    """What follows the stacks: nothing, or the end of the process with exit code 1, so that it is started again."""
+
+    def __post_init__(self):
+        """Refuse steps and times below one."""
+        _require_positive("watch", profile_steps=self.profile_steps, hang_seconds=self.hang_seconds)
+        _require_positive("watch", **{f"profile_at[{i}]": step for i, step in enumerate(self.profile_at)})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,6 +240,9 @@ class Experiment:
     model: Any
     init: str | None = None
     """Run, checkpoint, model or Hugging Face directory whose parameters the run starts from."""
+    init_partial: bool = False
+    """Whether what does not fit of `init` (other shapes, absent, too much) is listed and begins fresh, instead of
+    ending the run."""
     vocabulary: str | None = None
     """Directory or file of the vocabulary; None takes the one of `init`, else makes one (`vocabulary_size`)."""
     vocabulary_size: int | None = None
@@ -189,6 +257,8 @@ class Experiment:
     train: Train
     evaluate: Evaluate = Evaluate()
     checkpoint: Checkpoint = Checkpoint()
+    faults: Faults = Faults()
+    watch: Watch = Watch()
     mesh: Mesh = Mesh()
 
     def __post_init__(self):

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from t2t.data import pipeline, prefetch
 from t2t.data.corpora import MissingFileError
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
-from t2t.train import build, checkpoint, initialize, processes, sources
+from t2t.train import build, checkpoint, faults, initialize, processes, sources
 from t2t.train.build import Pieces
-from t2t.train.interval import NonFiniteError
 from t2t.train.new_vocabulary import train_vocabulary
 from t2t.train.progress import Progress
 from t2t.train.run_directory import RunDirectory
@@ -24,6 +24,13 @@ from t2t.vocabulary import ByteVocabulary, Vocabulary
 
 CACHE = "T2T_CACHE"
 """Environment variable: folder where tokenised examples are kept for other runs; unset, none are kept."""
+
+
+_WAY_OUT = (
+    "The same command would come to the same step: go on with --faults.on-nan skip or roll_back (--faults.on-spike "
+    "where the loss jumped), or start a new run from that checkpoint (--init) with a lower learning rate, clip_norm, "
+    "or in float32."
+)
 
 
 class RunError(ValueError):
@@ -48,11 +55,15 @@ class LoopState:
     """Metrics since the last log line."""
     evaluated: int = 0
     """Step of the last evaluation."""
+    faults: dict[str, Any] | None = None
+    """Steps that went wrong."""
+    clock: dict[str, float] | None = None
+    """Seconds by phase; as this process measured them."""
 
     def to_json(self) -> dict[str, Any]:
         """The same for all processes, as a checkpoint keeps it. Every process must call it."""
         positions = pipeline.merge_states(processes.gather_json(self.position))
-        return {"position": positions, "interval": self.interval, "evaluated": self.evaluated}
+        return {**dataclasses.asdict(self), "position": positions}
 
 
 class Batches:
@@ -84,7 +95,7 @@ def open_store(run: RunDirectory, experiment: Experiment) -> checkpoint.Checkpoi
     best = None
     if settings.best is not None:
         best = checkpoint.Best(metric=settings.best, lower_is_better=settings.best_is == "lowest")
-    return checkpoint.CheckpointStore(run.checkpoints, keep=settings.keep, best=best)
+    return checkpoint.CheckpointStore(run.checkpoints, keep=settings.keep, keep_every=settings.keep_every, best=best)
 
 
 def open_init(experiment: Experiment) -> sources.Source | None:
@@ -178,11 +189,50 @@ def restored_state(
 
 def to_save(state: TrainState) -> dict[str, Any]:
     """The part of a state that a checkpoint holds: all but frozen parameters."""
-    return {"step": state.step, "params": state.params, "opt_state": state.opt_state, "carry": state.carry}
+    return {
+        "step": state.step,
+        "params": state.params,
+        "opt_state": state.opt_state,
+        "carry": state.carry,
+        "guard": state.guard,
+    }
 
 
-def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: dict[str, Any] | None) -> Batches:
-    """Reads the data and goes to where they stood.
+def rolled_back(
+    error: faults.BadStepError,
+    pieces: Pieces,
+    store: checkpoint.CheckpointStore,
+    source: sources.Source | None,
+    report: Progress,
+    history: faults.History,
+) -> tuple[TrainState, LoopState]:
+    """The state of the last checkpoint before a bad step, with the data after the batch of that step.
+
+    Only checkpoints of `checkpoint.every` are gone back to where there is one, not those of interruptions: a run that
+    was interrupted is the run that was not. Without any checkpoint the run begins again.
+
+    Raises:
+        TooManyFaultsError: the run has gone back too often.
+        CheckpointError: the checkpoint is damaged.
+    """
+    store.wait()
+    processes.wait_for_all("the last checkpoint is in its place")
+    before = [step for step in store.steps() if step < error.step]
+    regular = [step for step in before if step % pieces.experiment.checkpoint.every == 0]
+    to = max(regular or before, default=0)
+    history.roll_back(error, to=to)
+    if to == 0:
+        state, loop = new_state(pieces, source, report), LoopState()
+    else:
+        state, loop = restored_state(pieces, store, report, verified_step=store.choose(to, fallback=False))
+    processes.wait_for_all("every process has gone back")
+    store.discard_after(to)
+    known = (loop.faults or {}) | {"roll_backs": history.roll_backs}
+    return state, dataclasses.replace(loop, position=error.position, faults=known)
+
+
+def read_data(pieces: Pieces, learned: Spec, report: Progress) -> Callable[[dict[str, Any] | None], Batches]:
+    """Reads the data; the result opens their batches from a position (None: from the beginning).
 
     Raises:
         UsageError: there are none, they are no longer those of the checkpoint, or T2T_CACHE cannot be used.
@@ -209,9 +259,13 @@ def open_batches(pieces: Pieces, learned: Spec, report: Progress, *, position: d
         open_rows=1 if reads_on else experiment.data.open_rows,
         lanes=sharding.host_rows(experiment.data.batch_size, pieces.mesh),
     )
-    if position is not None:
-        lanes.restore(position)
-    return Batches(lanes)
+
+    def batches(position: dict[str, Any] | None) -> Batches:
+        if position is not None:
+            lanes.restore(position)
+        return Batches(lanes)
+
+    return batches
 
 
 def cache_directory() -> Path | None:
@@ -234,7 +288,8 @@ def cache_directory() -> Path | None:
 
 
 def explain(
-    error: NonFiniteError | DataError | MissingFileError | OSError, store: checkpoint.CheckpointStore
+    error: faults.BadStepError | faults.TooManyFaultsError | DataError | MissingFileError | OSError,
+    store: checkpoint.CheckpointStore,
 ) -> RunError:
     """What to tell the user when a run cannot go on; waits for the save under way."""
     store.wait()
@@ -244,10 +299,13 @@ def explain(
         return FatalError(
             f"{error}. {good}. The same command would come to the same example: mend the task or its text."
         )
-    if not isinstance(error, NonFiniteError):
+    if isinstance(error, faults.TooManyFaultsError):
+        return FatalError(f"{error}; training stops. {good}. {_WAY_OUT}")
+    if isinstance(error, faults.SpikeError):
+        return FatalError(f"{error}; training stops, as faults.on_spike says. {good}. {_WAY_OUT}")
+    if not isinstance(error, faults.NonFiniteError):
         return RunError(f"{error}. {good}. Put that right and run the same command to go on.")
     return FatalError(
         f"loss, gradient or parameters are not finite after step {error.step} ({', '.join(error.names)}); training "
-        f"stops and nothing of it is saved. {good}. The same command would come to the same step: start a new run from "
-        "that checkpoint (--init) with a lower learning rate, clip_norm, or in float32."
+        f"stops and nothing of it is saved. {good}. {_WAY_OUT}"
     )

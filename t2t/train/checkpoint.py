@@ -20,7 +20,6 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable
 from concurrent import futures
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +29,7 @@ import jax
 from jax.experimental import multihost_utils
 from orbax.checkpoint import v1 as ocp
 
-from t2t.train import manifest, trees
+from t2t.train import disk, manifest, trees
 from t2t.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
@@ -82,14 +81,23 @@ class CheckpointStore:
     Args:
         directory: `checkpoints/` of the run; made at the first save.
         keep: how many of the last checkpoints stay; None keeps all.
+        keep_every: checkpoints of steps that are multiples of it stay too.
         best: the metric whose best checkpoint stays too.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], *, keep: int | None = 3, best: Best | None = None):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        keep: int | None = 3,
+        keep_every: int | None = None,
+        best: Best | None = None,
+    ):
         if keep is not None and keep < 1:
             raise ValueError(f"keep={keep}: at least one checkpoint must stay (None keeps all)")
         self.directory = Path(directory).absolute()
         self.keep = keep
+        self._keep_every = keep_every
         self._best = best
         self._writer = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: futures.Future[None] | None = None
@@ -131,15 +139,15 @@ class CheckpointStore:
 
     def data(self, step: int) -> dict[str, Any]:
         """Where the data stood at `step`."""
-        return _read_json(self.path(step) / "data.json")
+        return disk.read_json(self.path(step) / "data.json")
 
     def config(self, step: int) -> dict[str, Any]:
         """The resolved experiment that wrote the checkpoint of `step`."""
-        return _read_json(self.path(step) / "config.json")
+        return disk.read_json(self.path(step) / "config.json")
 
     def metrics(self, step: int) -> dict[str, float]:
         """The evaluation results saved with `step`."""
-        return _read_json(self.path(step) / "metrics.json")
+        return disk.read_json(self.path(step) / "metrics.json")
 
     # ---- writing
 
@@ -227,6 +235,7 @@ class CheckpointStore:
         like: Any,
         fallback: bool = False,
         subset: bool = False,
+        cast: bool = False,
         verified: bool = False,
     ) -> Restored:
         """Reads a checkpoint after checking it.
@@ -237,6 +246,7 @@ class CheckpointStore:
                 devices wrote them (without a sharding: the first device).
             fallback: whether an older checkpoint may stand in for a damaged one.
             subset: whether `like` may ask for only some of the arrays.
+            cast: whether floating-point arrays may be asked for in another floating-point type.
             verified: whether `verify(step)` or `choose` has just passed, so that the files need not be hashed again.
 
         Raises:
@@ -245,7 +255,7 @@ class CheckpointStore:
         """
         step = step if verified else self.choose(step, fallback=fallback)
         wanted = trees.to_nested(like)
-        lines = trees.differences(self.shapes(step), wanted, subset=subset)
+        lines = trees.differences(self.shapes(step), wanted, subset=subset, cast=cast)
         if lines:
             shown = "\n  ".join(lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else []))
             raise TreeMismatchError(f"checkpoint {self.path(step)} holds other arrays than this run:\n  {shown}")
@@ -330,12 +340,12 @@ class CheckpointStore:
             if vocabulary is not None:
                 vocabulary.save(partial / VOCABULARY)
             manifest.write(partial)
-            _flush(partial / name for name in [*texts, manifest.NAME])
+            disk.flush(partial / name for name in [*texts, manifest.NAME])
             replaced = self.directory / f"{step}.replaced"
             if self.path(step).exists():
                 self.path(step).rename(replaced)
             partial.rename(self.path(step))
-            _flush([self.directory])
+            disk.flush([self.directory])
             shutil.rmtree(replaced, ignore_errors=True)
             self._prune()
         except _ORBAX_ERRORS as error:
@@ -356,7 +366,7 @@ class CheckpointStore:
             return
         best = self.best()
         for step in self.steps()[: -self.keep]:
-            if step != best:
+            if step != best and not (self._keep_every and step % self._keep_every == 0):
                 # Renamed first: whoever lists the steps never sees half a checkpoint.
                 self.path(step).rename(self.directory / f"{step}.deleted")
         for aside in self.directory.glob("*.deleted"):
@@ -366,7 +376,8 @@ class CheckpointStore:
         last = self.latest()
         good = f"the last good checkpoint is {self.path(last)}" if last is not None else "no checkpoint is there yet"
         return CheckpointError(
-            f"step {step} could not be saved in {self.directory}: {_first_line(error)}. Training stops here; {good}. "
+            f"step {step} could not be saved in {self.directory}: {disk.first_line(error)}. "
+            f"Training stops here; {good}. "
             "Make room (or the directory writable) and run the same command to go on from there."
         )
 
@@ -374,23 +385,6 @@ class CheckpointStore:
 def _placed(leaf: Any) -> jax.ShapeDtypeStruct:
     sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
-def _flush(paths: Iterable[Path]) -> None:
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
 
 
 def _reported_by_us(record: logging.LogRecord) -> bool:

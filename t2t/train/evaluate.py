@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 Values = dict[str, float | None]
 """Metrics by name; None where one is not finite, which JSON cannot hold."""
 
+AHEAD = 3
+"""Batches of an evaluation that the devices are given before the first of them is done."""
+
 MAX_EXPONENT = 700.0
 """Cross entropy beyond which the perplexity would overflow."""
 
@@ -127,6 +130,7 @@ class Evaluator:
                 else:
                     metrics = self._step(params, rows)
                 waiting.append(metrics)
+                jax.block_until_ready(waiting[max(len(waiting) - AHEAD, 0)])  # so that what is shown is what is done
         sums: dict[str, list[float]] = {}
         for metrics in jax.device_get(waiting):
             for name, (total, weight) in metrics.items():

@@ -10,7 +10,7 @@ from t2t import sharding
 from t2t.errors import UsageError
 from t2t.hf import table
 from t2t.models.electra import DISCRIMINATOR, GENERATOR, ElectraConfig, is_within
-from t2t.train import build, sources, trees
+from t2t.train import build, sources, transfer, trees
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces
 from t2t.vocabulary import Vocabulary
@@ -22,10 +22,12 @@ def load_params(source: sources.Source, pieces: Pieces) -> dict[str, Any]:
     """The parameters of a run, read one by one from another model and placed on the mesh.
 
     Heads and poolers that the source lacks are fresh; those that the model lacks are left out: they belong to what a
-    model was trained for. Of a pair, another pair gives both models, and a single model the discriminator.
+    model was trained for. With `init_partial` the same holds for whatever does not fit. Of a pair, another pair gives
+    both models, and a single model the discriminator.
 
     Raises:
-        UsageError: arrays that are missing, left over or of another shape; each is listed.
+        UsageError: arrays that are missing, left over or of another shape, each is listed; with `init_partial`, when
+            nothing fits.
     """
     if "model" in pieces.state.params:
         return {"model": _load_role(source, pieces, "model")}
@@ -46,25 +48,25 @@ def _load_role(source: sources.Source, pieces: Pieces, role: str) -> Any:
     network = pieces.models[role]
     borrowed = getattr(network, "shared", ())
     wanted = trees.by_path(pieces.state.params[role])
-    missing = [path for path in wanted if path not in source.shapes and path.startswith(table.HEAD_PATHS)]
-    unused = [path for path in source.shapes if path not in wanted and path.startswith(table.HEAD_PATHS)]
-    left_out = {path for path in source.shapes if is_within(path, borrowed)}  # the other role has them
-    there = {path: leaf for path, leaf in source.shapes.items() if path not in {*unused, *left_out}}
-    asked = {path: leaf for path, leaf in wanted.items() if path not in missing}
-    lines = [
-        f"{path}: {there[path].shape if path in there else 'absent'} there, "
-        f"{asked[path].shape if path in asked else 'absent'} in this model"
-        for path in dict.fromkeys([*there, *asked])
-        if path not in there or path not in asked or tuple(there[path].shape) != tuple(asked[path].shape)
-    ]
-    if lines:
-        raise UsageError(f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(lines))
-    if missing:
-        log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(missing))
-    if unused:
-        log.info("%s of %s have no place in the model and are left out", ", ".join(unused), source.path)
-    fresh = trees.by_path(fresh_params(pieces)[role]) if missing else {}
-    params = {path: fresh[path] for path in missing} | dict(source.leaves(asked))
+    there = {path: leaf for path, leaf in source.shapes.items() if not is_within(path, borrowed)}  # the other has them
+    fit = transfer.compare(there, wanted, free=table.HEAD_PATHS)
+    if not fit.is_exact and not pieces.experiment.init_partial:
+        raise UsageError(
+            f"the parameters of {source.path} do not fit the model:\n  " + "\n  ".join(fit.misfits()) + "\n"
+            "Give the model those sizes, or --init-partial to take what fits and begin with fresh parameters elsewhere"
+        )
+    if not fit.taken:
+        raise UsageError(f"no parameter of {source.path} fits the model:\n  " + "\n  ".join(fit.misfits()))
+    if pieces.experiment.init_partial:
+        log.info("the parameters of %s in this model:\n  %s", source.path, "\n  ".join(fit.lines()))
+    elif fit.fresh:
+        log.warning("%s does not hold %s: these begin fresh", source.path, ", ".join(fit.fresh))
+    if fit.unused and not pieces.experiment.init_partial:
+        log.info("%s of %s have no place in the model and are left out", ", ".join(fit.unused), source.path)
+    begin_fresh = [*fit.fresh, *fit.other_shape]
+    fresh = trees.by_path(fresh_params(pieces)[role]) if begin_fresh else {}
+    asked = {path: wanted[path] for path in fit.taken}
+    params = {path: fresh[path] for path in begin_fresh} | dict(source.leaves(asked))
     nested = traverse_util.unflatten_dict(params, sep="/")
     return trees.from_nested(nested, like=pieces.state.params[role])
 

@@ -51,7 +51,7 @@ def training(experiment: Experiment, workdir: str | os.PathLike[str], *, fallbac
     tasks.check_best(experiment, list(evaluated))
     with (
         progress.Progress(Path(os.devnull), total=experiment.train.steps) as report,
-        beginning.open_batches(pieces, tasks.to_train(experiment), report, position=None) as batches,
+        beginning.read_data(pieces, tasks.to_train(experiment), report)(None) as batches,
     ):
         batch = next(batches)
     yield from first_batch(batch, vocabulary)
@@ -148,6 +148,7 @@ def compile_step(pieces: Pieces, batch: Mapping[str, Any]) -> jax.stages.Compile
         micro_batches=experiment.train.micro_batches,
         rate=experiment.optimizer.learning_rate.rate(experiment.train.steps),
         state_shardings=pieces.shardings,
+        policy=experiment.faults,
     )
     return _compile(step, pieces.state, pieces, batch)
 

@@ -10,7 +10,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -42,6 +42,8 @@ class Progress:
         self._phase, self._since, self._last = "starting", time.monotonic(), time.monotonic()
         self._bar: rich.progress.Progress | None = None
         self._ended = threading.Event()
+        self.on_life: Callable[[str], None] = lambda doing: None
+        """Called with what is being done whenever something shows that the run is alive."""
 
     def __enter__(self) -> "Progress":
         if self._quiet:
@@ -85,6 +87,7 @@ class Progress:
 
     def phase(self, text: str) -> None:
         """What is going on from now on, until the next phase; updated often, it is no line of its own."""
+        self.on_life(text)
         if self._quiet or text == self._phase:
             return
         self._phase, self._since = text, time.monotonic()

@@ -1,7 +1,10 @@
 """What a run writes down while it trains: log lines and evaluations, for people and for programs."""
 
 import contextlib
+import dataclasses
 import math
+import resource
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -12,15 +15,21 @@ import numpy as np
 
 from t2t.models.electra import SharingNetwork
 from t2t.nn.heads import VocabularyHead
-from t2t.train import flops, processes, progress, writer
+from t2t.train import faults, flops, processes, progress, writer
 from t2t.train.build import Pieces
+from t2t.train.clock import Clock
 from t2t.train.interval import Interval
 from t2t.train.run_directory import RunDirectory
 from t2t.types import Batch
 
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in the unit of getrusage's resident size."""
+
 
 class Recorder:
     """Measures time and writes metrics of steps and evaluations; use it as a context manager.
+
+    When it is left, however that is, it shows a summary of what this start and the whole run have done.
 
     Args:
         pieces: of the run.
@@ -28,16 +37,28 @@ class Recorder:
         report: where to show.
         step: the step the run goes on from.
         evaluated: the last evaluation that is known there.
+        clock: of the run.
     """
 
-    def __init__(self, pieces: Pieces, run: RunDirectory, report: progress.Progress, *, step: int, evaluated: int):
+    def __init__(
+        self,
+        pieces: Pieces,
+        run: RunDirectory,
+        report: progress.Progress,
+        *,
+        step: int,
+        evaluated: int,
+        clock: Clock,
+    ):
         self._pieces = pieces
         self._report = report
         self._total = pieces.experiment.train.steps
+        self._run = run
+        self._phases = clock
         self._clock: tuple[float, int] | None = None  # when the steps after this one began
-        self._writer = None
-        if processes.is_first():
-            self._writer = writer.MetricsWriter(run.metrics, run.events, step=step, evaluated=evaluated)
+        self._done = Done()
+        self._writer: writer.MetricsWriter | None = None
+        self.cut_back(step=step, evaluated=evaluated)
         self._flops = step_flops(pieces)
         self._peak = peak_flops()
 
@@ -45,8 +66,20 @@ class Recorder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        for line in summary(self._done, self._phases, step_flops=self._flops, peak=self._peak):
+            self._report.say(line)
+        self._phases.keep()
         if self._writer is not None:
             self._writer.close()
+
+    def cut_back(self, *, step: int, evaluated: int) -> None:
+        """Goes on after this step, with the evaluations known there; what was written of later ones is removed."""
+        self._clock = None
+        if not processes.is_first():
+            return
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = writer.MetricsWriter(self._run.metrics, self._run.events, step=step, evaluated=evaluated)
 
     def completed(self, step: int) -> None:
         """Notes that a step is done; the clock starts at the first, whose time was mostly compilation."""
@@ -55,16 +88,17 @@ class Recorder:
         self._report.phase("training")
         self._report.step(step)
 
-    def log(self, step: int, interval: Interval) -> None:
+    def log(self, step: int, interval: Interval, history: faults.History | None = None) -> None:
         """Writes the line of an interval whose steps are all done."""
-        values: dict[str, float] = interval.means()
+        values: dict[str, float] = interval.means() | (history.values() if history is not None else {})
         targets = interval.weight("cross_entropy")
         if targets:
             values["target_tokens"] = targets
         values["tokens"] = interval.total_tokens
         times = self._times(step, interval)
         self._clock = time.monotonic(), step
-        self._write(step, "train", self._learned(), {**values, **times})
+        self._done.add(times, interval)
+        self._write(step, "train", self._learned(), {**values, **times, **self._phases.log(), **memory()})
         left = (self._total - step) / times["steps_per_second"] if times else None
         self._report.note(progress.line(step, self._total, {**values, **times}, eta=left))
         self._report.step(step)
@@ -94,6 +128,7 @@ class Recorder:
             "seconds": seconds,
             "steps_per_second": rate,
             "tokens_per_second": rate * interval.tokens / interval.steps,
+            "tokens_per_second_per_device": rate * interval.tokens / interval.steps / jax.device_count(),
             "mfu": rate * self._flops / self._peak,
         }
 
@@ -104,6 +139,45 @@ class Recorder:
     def _learned(self) -> str:
         train = self._pieces.experiment.data.train
         return train if isinstance(train, str) else "+".join(train)
+
+
+@dataclasses.dataclass
+class Done:
+    """What one start of a run has done between its log lines, compilation left out."""
+
+    steps: float = 0.0
+    tokens: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, times: Mapping[str, float], interval: Interval) -> None:
+        """Adds an interval; nothing where its time is not known."""
+        if times:
+            self.seconds += times["seconds"]
+            self.steps += times["seconds"] * times["steps_per_second"]
+            self.tokens += times["seconds"] * times["tokens_per_second"]
+
+
+def summary(done: Done, clock: Clock, *, step_flops: float, peak: float) -> Iterator[str]:
+    """Two lines: what this start did, and where the time of the whole run went."""
+    held = memory()
+    parts = []
+    if done.steps:
+        parts.append(f"{done.tokens / done.seconds:,.0f} tokens/s ({done.tokens:,.0f} in {done.steps:,.0f} steps)")
+        parts.append(f"MFU {100 * done.steps * step_flops / done.seconds / peak:.1f} %")
+    if clock.cache_hits():
+        parts.append(f"{clock.cache_hits()} programs from the cache")
+    device = f", {held['device_bytes'] / 2**30:.2f} GiB on a device" if "device_bytes" in held else ""
+    parts.append(f"memory {held['host_bytes'] / 2**30:.2f} GiB{device} at most")
+    yield f"this start: {', '.join(parts)}"
+    yield f"whole run: {clock.summary()}"
+
+
+def memory() -> dict[str, float]:
+    """Bytes at most held so far: by this process (resident), and by one of its devices where they say it."""
+    values = {"host_bytes": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT)}
+    stats = [device.memory_stats() or {} for device in jax.local_devices()]
+    peaks = [found["peak_bytes_in_use"] for found in stats if "peak_bytes_in_use" in found]
+    return values | ({"device_bytes": float(max(peaks))} if peaks else {})
 
 
 def step_flops(pieces: Pieces) -> float:

@@ -3,6 +3,8 @@
 RUN/config.json    {"t2t": version, "experiment": ..., "versions", "git", "command", "devices", "earlier": [starts]}
     recipe/        the config file and the task modules, verbatim; in from_step_N/ those that had changed on resume
     vocabulary/    checkpoints/    metrics.jsonl    events/    eval/TASK/    log.txt
+    clock.json     the time of the run by phase (t2t/train/clock.py)
+    compiled/      programs of XLA for the next start    profile/STEP/    profiles
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +47,10 @@ STARTED = ("t2t", "versions", "git", "command", "devices")
 """What config.json says about the last start of the run, and of each earlier one in "earlier"."""
 
 
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
+"""How the address of an object store begins, such as gs://; a Path of it has lost one of the slashes."""
+
+
 class BusyError(ValueError):
     """Another process trains in the directory of the run."""
 
@@ -56,6 +63,12 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
+        if ADDRESS.match(os.fspath(path)):
+            raise UsageError(
+                f"{path} is the address of an object store; a run needs a file system, where a directory can be locked "
+                "and moved in one step. Mount the bucket (gcsfuse, mountpoint-s3, rclone mount with a write cache), or "
+                "train in a local --workdir and copy its checkpoints/STEP, each of which is complete by itself"
+            )
         self.path = Path(path).absolute()
         self.config = self.path / "config.json"
         self.recipe = self.path / "recipe"
@@ -65,6 +78,10 @@ class RunDirectory:
         self.events = self.path / "events"
         self.evaluations = self.path / "eval"
         self.log = self.path / "log.txt"
+        self.clock = self.path / "clock.json"
+        self.compiled = self.path / "compiled"
+        self.profiles = self.path / "profile"
+        self.profile_request = self.path / "profile-now"
 
     def read(self) -> dict[str, Any] | None:
         """The content of config.json; None where no run has begun.

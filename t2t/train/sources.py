@@ -129,7 +129,7 @@ def _open_checkpoint(path: Path, role: str | None) -> Source:
             for origin in roles:
                 kept.setdefault(origin, {})[name] = asked[name]
         like = {"params": {origin: traverse_util.unflatten_dict(tree, sep="/") for origin, tree in kept.items()}}
-        restored = store.restore(step, like=like, subset=True, verified=True).state["params"]
+        restored = store.restore(step, like=like, subset=True, cast=True, verified=True).state["params"]
         found = {origin: trees.by_path(tree) for origin, tree in restored.items()}
         for name, roles in origins.items():
             yield name, functools.reduce(operator.add, [found[origin][name] for origin in roles])

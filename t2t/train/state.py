@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Array
 
 from t2t import sharding
-from t2t.train import adafactor, roles
+from t2t.train import adafactor, faults, roles
 
 
 @jax.tree_util.register_dataclass
@@ -29,6 +29,8 @@ class TrainState:
     """The optimizer's memory."""
     carry: Any
     """What the objective takes from one batch to the next."""
+    guard: Any
+    """A `t2t.train.faults.Guard`: what tells a good step from a bad one."""
 
 
 def init_params(models: Mapping[str, Any], key: Array) -> dict[str, Any]:
@@ -47,6 +49,7 @@ def init_state(
         frozen={} if frozen is None else frozen,
         opt_state=optimizer.init(params),
         carry=carry,
+        guard=faults.new_guard(),
     )
 
 
@@ -70,6 +73,7 @@ def state_shardings(
         frozen=sharding.param_shardings(state.frozen, frozen, mesh),
         opt_state=_optimizer_shardings(state.opt_state, state.params, trained, mesh, zero=zero),
         carry=carry_shardings(state.carry, carry_axes, mesh),
+        guard=jax.tree.map(lambda _: everywhere, state.guard),
     )
 
 

@@ -25,7 +25,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
+from t2t.config import Faults
 from t2t.objectives.base import Carry, Metrics, Objective
+from t2t.train import faults
 from t2t.train.state import TrainState
 from t2t.types import Batch
 
@@ -40,12 +42,13 @@ def train_step(
     rate: Callable[..., Array] | None,
     seed: int,
     micro_batches: int,
+    policy: Faults | None = None,
 ) -> tuple[TrainState, Metrics]:
     """The state after one update, and what happened.
 
     Metrics are (sum, weight): each term and metric of the objective, and with weight 1 `loss` (what was minimised),
     `grad_norm` (before clipping), `param_norm` and `learning_rate`. Where one of them is NaN or infinite, the update is
-    made all the same: the loop decides.
+    made all the same unless the `policy` skips it: the loop decides.
     """
     gradients, loss, metrics, carry = accumulate_gradients(
         objective,
@@ -60,12 +63,31 @@ def train_step(
     updates, opt_state = optimizer.update(gradients, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
 
-    numbers = {"loss": loss, "grad_norm": optax.tree.norm(gradients), "param_norm": optax.tree.norm(params)}
-    if rate is not None:
-        numbers["learning_rate"] = rate(state.step)
     one = jnp.ones((), jnp.float32)
-    metrics = metrics | {name: (value, one) for name, value in numbers.items()}
-    return dataclasses.replace(state, step=state.step + 1, params=params, opt_state=opt_state, carry=carry), metrics
+    metrics = metrics | {"loss": (loss, one), "grad_norm": (optax.tree.norm(gradients), one)}
+    new = dataclasses.replace(state, params=params, opt_state=opt_state, carry=carry)
+    if faults.is_watching(policy):
+        new, metrics = leave_out_if_bad(state, new, metrics, policy=policy)
+    metrics["param_norm"] = (optax.tree.norm(new.params), one)
+    if rate is not None:
+        metrics["learning_rate"] = (rate(state.step - state.guard.skipped), one)  # the optimizer counts its updates
+    return dataclasses.replace(new, step=state.step + 1), metrics
+
+
+def leave_out_if_bad(
+    old: TrainState, new: TrainState, metrics: Metrics, *, policy: Faults
+) -> tuple[TrainState, Metrics]:
+    """The new state, or the old one where the policy skips the step, whose metrics then weigh nothing.
+
+    The verdict goes along with the metrics; the guard has seen the step in either case.
+    """
+    is_finite = jnp.all(jnp.stack([jnp.isfinite(total) for total, _ in metrics.values()]))
+    verdict, guard = faults.judge(old.guard, metrics["loss"][0], is_finite=is_finite, settings=policy)
+    is_left_out = faults.is_skip(verdict)
+    state = jax.tree.map(lambda before, after: jnp.where(is_left_out, before, after), old, new)
+    metrics = jax.tree.map(lambda value: jnp.where(is_left_out, 0, value), metrics)
+    metrics[faults.VERDICT] = (verdict, jnp.ones((), jnp.float32))
+    return dataclasses.replace(state, guard=guard), metrics
 
 
 def accumulate_gradients(
@@ -157,6 +179,7 @@ def make_train_step(
     micro_batches: int = 1,
     rate: Callable[..., Array] | None = None,
     state_shardings: TrainState | None = None,
+    policy: Faults | None = None,
 ) -> TrainStep:
     """The compiled training step of a run.
 
@@ -168,6 +191,7 @@ def make_train_step(
         micro_batches: number of parts the rows are computed in, one after another.
         rate: the learning rate of each step, to report it.
         state_shardings: where the new state shall live; None: where XLA leaves it.
+        policy: which steps are left out; None leaves out none.
 
     Raises:
         ValueError: if the objective cannot be computed in parts.
@@ -185,6 +209,7 @@ def make_train_step(
         rate=rate,
         seed=seed,
         micro_batches=micro_batches,
+        policy=policy,
     )
 
     def without_frozen(state: TrainState, frozen: Any, batch: Batch) -> tuple[TrainState, Metrics]:

@@ -57,13 +57,14 @@ def by_path(tree: Any) -> dict[str, Any]:
     return {"/".join(_names(path)): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
 
 
-def differences(saved: Any, wanted: Any, *, subset: bool = False) -> list[str]:
+def differences(saved: Any, wanted: Any, *, subset: bool = False, cast: bool = False) -> list[str]:
     """One line for each path at which two trees of arrays differ in presence, shape or dtype.
 
     Args:
         saved: the tree that is there.
         wanted: the tree that is asked for.
         subset: whether `saved` may hold more than is wanted.
+        cast: whether a floating-point type may stand for another.
     """
     there, asked = by_path(saved), by_path(wanted)
     paths = list(asked) + ([] if subset else [path for path in there if path not in asked])
@@ -71,9 +72,15 @@ def differences(saved: Any, wanted: Any, *, subset: bool = False) -> list[str]:
     for path in paths:
         left = _describe(there[path]) if path in there else "absent"
         right = _describe(asked[path]) if path in asked else "absent"
-        if left != right:
+        may_cast = cast and path in there and path in asked and _is_castable(there[path], asked[path])
+        if left != right and not may_cast:
             lines.append(f"{path}: saved {left}, wanted {right}")
     return lines
+
+
+def _is_castable(saved: Any, wanted: Any) -> bool:
+    both_float = all(jax.dtypes.issubdtype(leaf.dtype, np.floating) for leaf in (saved, wanted))
+    return both_float and tuple(saved.shape) == tuple(wanted.shape)
 
 
 def _describe(leaf: Any) -> str:

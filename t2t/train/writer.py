@@ -17,8 +17,13 @@ from typing import Any
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer import record_writer
 
-TIME_LIKE = ("seconds", "steps_per_second", "tokens_per_second", "mfu")
-"""Values that depend on how fast the machine was."""
+from t2t.train import clock
+
+TIME_LIKE = (
+    "seconds", "steps_per_second", "tokens_per_second", "tokens_per_second_per_device", "mfu", "goodput",
+    *(f"seconds_{phase}" for phase in clock.PHASES), "device_bytes", "host_bytes",
+)  # fmt: skip
+"""Values that depend on how fast the machine was, and on what else the process did."""
 
 
 class MetricsWriter:

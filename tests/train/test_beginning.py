@@ -6,7 +6,7 @@ import pytest
 
 from t2t.errors import UsageError
 from t2t.train import beginning, build, checkpoint, run_directory, sources
-from t2t.train.interval import NonFiniteError
+from t2t.train.faults import NonFiniteError
 from t2t.vocabulary import ByteVocabulary, Vocabulary
 from tests.train import tiny_run
 
@@ -55,7 +55,7 @@ def test_decoders_start_as_those_of_the_parameters_did(tmp_path):
 
 def test_checkpoints_hold_all_but_frozen_parameters():
     pieces = build.build(tiny_run.experiment(), ByteVocabulary())
-    assert set(beginning.to_save(pieces.state)) == {"step", "params", "opt_state", "carry"}
+    assert set(beginning.to_save(pieces.state)) == {"step", "params", "opt_state", "carry", "guard"}
 
 
 def test_what_the_loop_knows_goes_to_json_and_back():

@@ -169,6 +169,33 @@ def test_the_last_and_the_best_stay(tmp_path):
         assert {path.name for path in tmp_path.iterdir()} == {"2", "4", "5"}
 
 
+def test_every_so_many_steps_a_checkpoint_stays_for_ever(tmp_path):
+    with checkpoint.CheckpointStore(tmp_path, keep=2, keep_every=3) as store:
+        for step in range(1, 9):
+            save(store, step)
+        assert store.steps() == [3, 6, 7, 8]
+
+
+def test_another_floating_point_type_is_given_when_asked_for(store):
+    save(store, 1)
+    written = make_state(1.0)
+    wanted = jax.eval_shape(lambda: make_state())
+    flip = {jnp.dtype(jnp.float32): jnp.bfloat16, jnp.dtype(jnp.bfloat16): jnp.float32}
+    wanted = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, flip.get(leaf.dtype, leaf.dtype)), wanted)
+    with pytest.raises(checkpoint.TreeMismatchError, match=r"saved bfloat16\[8\], wanted float32\[8\]"):
+        store.restore(like=wanted)
+    found = store.restore(like=wanted, cast=True).state
+    assert_same(found, jax.tree.map(lambda value, leaf: value.astype(leaf.dtype), written, wanted))
+    assert jax.tree.map(lambda leaf: leaf.dtype, found) == jax.tree.map(lambda leaf: leaf.dtype, wanted)
+
+
+def test_integers_are_never_cast(store):
+    save(store, 1)
+    wanted = make_state() | {"step": jnp.float32(0)}
+    with pytest.raises(checkpoint.TreeMismatchError, match=r"step: saved int32\[\], wanted float32\[\]"):
+        store.restore(like=wanted, cast=True)
+
+
 def test_zero_checkpoints_to_keep_are_refused(tmp_path):
     with pytest.raises(ValueError, match="keep=0"):
         checkpoint.CheckpointStore(tmp_path, keep=0)

@@ -233,8 +233,27 @@ def test_everything_that_does_not_fit_is_listed(run):
     with pytest.raises(UsageError) as error:
         initialize.load_params(sources.open_source(run), pieces)
     stacked = [path for path in trees.by_path(pieces.state.params["model"]) if "/layers_0/" in path]
-    assert len(stacked) > 20
+    assert len(stacked) > 20 and "--init-partial" in str(error.value)
     assert all(f"{path}: (2, " in str(error.value) for path in stacked)
+
+
+def test_what_fits_is_taken_when_asked_for_and_the_rest_is_listed(run, params, caplog):
+    model = tiny_run.model()
+    wider = dataclasses.replace(model.encoder, num_layers=3)
+    untied = dataclasses.replace(model, encoder=wider, head=LanguageModelHead(tied=False))
+    pieces = build.build(tiny_run.experiment(model=untied, init_partial=True), ByteVocabulary())
+    with caplog.at_level("INFO", logger="t2t"):
+        loaded = trees.by_path(initialize.load_params(sources.open_source(run), pieces)["model"])
+    there, fresh = trees.by_path(params["model"]), trees.by_path(initialize.fresh_params(pieces)["model"])
+    stacked = {path for path in loaded if path.startswith("encoder/layers_0/")}
+    assert len(stacked) > 5
+    for path, value in loaded.items():
+        expected = fresh[path] if path in stacked or path == "head/kernel" else there[path]
+        np.testing.assert_array_equal(value, expected, err_msg=path)
+    assert f"{len(loaded) - len(stacked) - 1} taken, {len(stacked) + 1} fresh, 0 left out" in caplog.text
+    for path in stacked:
+        assert f"~ {path}: {tuple(there[path].shape)} there, {tuple(fresh[path].shape)} here: fresh" in caplog.text
+    assert "+ head/kernel (16, 384): not there, fresh" in caplog.text
 
 
 def test_another_vocabulary_is_refused_by_its_first_other_token(run):

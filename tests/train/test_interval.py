@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from t2t.train import processes
-from t2t.train.interval import Interval, NonFiniteError
+from t2t.train.faults import NonFiniteError
+from t2t.train.interval import Interval
 
 
 def metrics(total: float, weight: float = 1.0, **latest: float):

@@ -70,6 +70,7 @@ def test_a_run_directory_is_complete(finished):
     names = {path.name for path in finished.iterdir()} - {".lock"}
     assert names == {
         "config.json", "recipe", "vocabulary", "checkpoints", "metrics.jsonl", "events", "eval", "log.txt",
+        "clock.json",
     }  # fmt: skip
     records = metrics(finished)
     assert [(r["step"], r["split"]) for r in records] == [

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from t2t.train import build, progress, record, run_directory, writer
+from t2t.train import clock as clock_lib
 from t2t.train.interval import Interval
 from t2t.vocabulary import ByteVocabulary
 from tests.train import tiny_run
@@ -33,7 +34,7 @@ def test_a_line_holds_means_tokens_and_times(tmp_path, clock):
     interval.fetch()
     with (
         progress.Progress(run.log, total=12) as report,
-        record.Recorder(pieces, run, report, step=0, evaluated=0) as recorder,
+        record.Recorder(pieces, run, report, step=0, evaluated=0, clock=clock_lib.Clock()) as recorder,
     ):
         clock.now = 160.0  # a minute of compilation
         recorder.completed(1)

@@ -120,7 +120,7 @@ def test_rows_hold_one_segment_and_follow_on_each_other(tmp_path):
     tasks.register(run)
     with (
         progress.Progress(tmp_path / "log", total=1) as report,
-        beginning.open_batches(pieces, tasks.to_train(run), report, position=None) as batches,
+        beginning.read_data(pieces, tasks.to_train(run), report)(None) as batches,
     ):
         first, second = next(batches), next(batches)
     text = "".join(row["text"] for row in recurrent_tasks.documents("train"))

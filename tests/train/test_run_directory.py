@@ -144,3 +144,9 @@ def test_evaluations_after_the_resumed_step_are_removed(run):
 
 def test_a_place_outside_git_has_no_revision(tmp_path):
     assert run_directory.git_revision(tmp_path) is None
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/run", pathlib.Path("s3://bucket/run")])
+def test_addresses_of_object_stores_are_refused_with_the_ways_there_are(path):
+    with pytest.raises(UsageError, match=r"object store.*Mount the bucket.*local --workdir"):
+        run_directory.RunDirectory(path)

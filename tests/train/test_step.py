@@ -1,6 +1,8 @@
 """The step: one denominator per term however the batch is cut, honest metrics, donated state, reproducible dropout."""
 
+import contextlib
 import dataclasses
+import time
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from t2t.config import Faults
 from t2t.models.base import Network
 from t2t.objectives.base import Term
 from t2t.objectives.language_modeling import LanguageModeling
@@ -15,6 +18,7 @@ from t2t.train import step as steps
 from t2t.train.optimizer import AdamW, Constant
 from t2t.train.state import init_params, init_state
 from tests.models import tiny
+from tests.train import tiny_run
 from tests.train.fake_network import AXES, FakeNetwork
 
 ROWS, LENGTH, V = 8, 5, 16
@@ -269,3 +273,62 @@ def test_gradients_are_held_once():
         return run.lower(params, rows).compile().memory_analysis().temp_size_in_bytes
 
     assert temporary(16) < 1.1 * temporary(4)
+
+
+def compiled_step(policy=None, *, depth=2):
+    """A real model's step for abstract arguments, and its state."""
+    config = AdamW(learning_rate=Constant(peak=1e-2, warmup_steps=4), weight_decay=0.01)
+    model = tiny_run.model()
+    stacks = {side: dataclasses.replace(getattr(model, side), num_layers=depth) for side in ("encoder", "decoder")}
+    network = Network(dataclasses.replace(model, **stacks))
+    shapes = {"model": network.shapes()}
+    optimizer = config.make(shapes, {"model": network.logical_axes()})
+    state = jax.eval_shape(lambda params: init_state(params, optimizer), shapes)
+    step = steps.make_train_step(LanguageModeling(), {"model": network}, optimizer, seed=0, policy=policy)
+    tokens = {
+        f"{side}_{name}": jax.ShapeDtypeStruct((4, length), dtype)
+        for side, length in (("encoder", 12), ("decoder", 6))
+        for name, dtype in (("input_tokens", jnp.int32), ("segment_ids", jnp.int32))
+    }
+    targets = {
+        "decoder_target_tokens": jax.ShapeDtypeStruct((4, 6), jnp.int32),
+        "decoder_loss_weights": jax.ShapeDtypeStruct((4, 6), jnp.float32),
+    }
+    return step.lower(state, tokens | targets), state
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [None, Faults(on_nan="skip", on_spike="skip")])
+def test_the_new_state_takes_the_place_of_the_old(policy):
+    """Every byte of the state is an alias of its successor: the program holds no second copy."""
+    lowered, state = compiled_step(policy)
+    analysis = lowered.compile().memory_analysis()
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    assert analysis.alias_size_in_bytes == size
+
+
+@pytest.mark.slow
+def test_depth_hardly_changes_the_time_of_compilation():
+    """Layers are scanned: XLA sees one of them, whatever their number."""
+
+    def seconds(depth: int) -> float:
+        begin = time.process_time()
+        lowered = compiled_step(depth=depth)[0]
+        with fresh_compilation():
+            lowered.compile()
+        return time.process_time() - begin
+
+    seconds(2)  # what is imported and traced first takes longer
+    ratios = [seconds(24) / seconds(2) for _ in range(2)]
+    assert min(ratios) < 1.5, ratios
+
+
+@contextlib.contextmanager
+def fresh_compilation():
+    """Without the programs that tests keep."""
+    before = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
