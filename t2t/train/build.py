@@ -264,7 +264,7 @@ def check_kinds(experiment: Experiment) -> None:
             "an EncoderConfig, a DecoderConfig or an EncoderDecoderConfig, such as those of t2t.families",
         ),
         ("objective", isinstance(experiment.objective, base.Objective), "an objective of t2t.objectives"),
-        ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor or AdamW of t2t.train.optimizer"),
+        ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor, AdamW or LAMB of t2t.train.optimizer"),
     ):
         given = getattr(experiment, field)
         if not is_one or isinstance(given, type):
