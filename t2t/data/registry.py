@@ -19,6 +19,7 @@ import seqio
 from t2t.data import cache
 from t2t.data.denoisers import CausalLM, MaskedTokens, PrefixLM, SpanCorruption
 from t2t.data.host_tensorflow import tf
+from t2t.data.one_shard import OneShardSource
 from t2t.data.vocabularies import PlaceholderVocabulary
 from t2t.errors import UsageError
 
@@ -26,7 +27,7 @@ Texts = Mapping[str, str]
 """One example as strings by field."""
 
 
-class TextSource(seqio.DataSource):
+class TextSource(OneShardSource):
     """A source of texts that a function makes when they are first asked for, kept in memory.
 
     Cached tokens are known by the function, the file that defines it and what it holds (arguments of a partial,
@@ -50,15 +51,6 @@ class TextSource(seqio.DataSource):
         self._texts = functools.cache(texts)
         self._modules = tuple(modules)
 
-    @property
-    def supports_arbitrary_sharding(self) -> bool:
-        """No: seqio shards the examples after reading."""
-        return False
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
-
     def num_input_examples(self, split: str) -> int:
         """Number of examples; reads the texts."""
         return len(self._texts(split))
@@ -71,29 +63,17 @@ class TextSource(seqio.DataSource):
         """What decides the texts of a split, without reading them."""
         return [cache.describe(self._function), split, [cache.describe(module) for module in self._modules]]
 
-    def get_dataset(
-        self,
-        split: str = "train",
-        shuffle: bool = True,
-        seed: int | None = None,
-        shard_info: seqio.ShardInfo | None = None,
-        **_: Any,
-    ) -> tf.data.Dataset:
-        """The examples of a split as strings, as seqio asks for them.
+    def dataset(self, split: str) -> tf.data.Dataset:
+        """The examples of a split as strings.
 
         Raises:
-            ValueError: for an unknown split, or more than one shard.
+            ValueError: there are none.
         """
-        if split not in self.splits:
-            raise ValueError(f"split={split!r}: this source has {', '.join(self.splits)}")
-        if shard_info is not None and shard_info.num_shards > 1:
-            raise ValueError("texts in memory are one shard; use tf.data.Dataset.shard")
         rows = self._texts(split)
         fields = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
         if not fields:
             raise ValueError(f"split {split!r} is empty: {self._function} gives no examples")
-        dataset = tf.data.Dataset.from_tensor_slices(fields)
-        return dataset.shuffle(len(rows), seed=seed) if shuffle else dataset
+        return tf.data.Dataset.from_tensor_slices(fields)
 
 
 def feature(*, add_eos: bool = True) -> seqio.Feature:
