@@ -252,7 +252,7 @@ class Experiment:
     data: Data
     # An objective of t2t.objectives.
     objective: Any
-    # Adafactor or AdamW of t2t.train.optimizer.
+    # Adafactor, AdamW or LAMB of t2t.train.optimizer.
     optimizer: Any
     train: Train
     evaluate: Evaluate = Evaluate()

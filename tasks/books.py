@@ -3,6 +3,8 @@
     books_span_corruption   books_mlm   books_causal_lm   books_prefix_lm
     books_permutation_lm    books_permutation_lm_forward, _backward and _bidirectional for a model with a memory
     books_mlm_nsp           and the other formats of t2t.data.pair_objectives
+    books_mlm_span          and the other masks of t2t.data.masked_objectives
+    books_bart              and the other noises of t2t.data.denoising_objectives
 
     wikipedia_books_mlm_nsp and all others: the mixture with tasks/wikipedia.py, proportional to their examples
 
@@ -17,8 +19,10 @@ Wikipedia as in Devlin et al., "BERT", arXiv:1810.04805, section 3.1.
 
 import importlib
 
-from t2t.data import mixing, pair_objectives, permutation_objectives, registry  # isort: skip - sets up TensorFlow
+from t2t.data import registry  # isort: skip - sets up TensorFlow
 import seqio
+
+from t2t.data import denoising_objectives, masked_objectives, mixing, pair_objectives, permutation_objectives
 
 importlib.import_module("tasks.wikipedia")
 
@@ -27,6 +31,8 @@ FIELD = "book_text"
 
 _names = [
     *registry.add_objectives("books", BOOKS, field=FIELD),
+    *masked_objectives.add_masked_objectives("books", BOOKS, field=FIELD),
+    *denoising_objectives.add_bart_objectives("books", BOOKS, field=FIELD),
     *permutation_objectives.add_permutation_lm("books", BOOKS, field=FIELD),
     *pair_objectives.add_pair_objectives("books", BOOKS, field=FIELD, wrapped=True),
 ]

@@ -1,5 +1,6 @@
 """Rows of a task on a terminal: coloured where there are colours, with signs where there are none."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ STYLES = {
 
 SIGNS = {"replaced": "~", "kept": "=", "predicted": "*"}
 """Signs around a token where there are no colours; others are told by their names."""
+
+IN_LOSS = ("«", "»")
+"""Signs around tokens that count in the loss where there are no colours."""
 
 CELLS = 32
 """Rows and columns of a picture, where there is room."""
@@ -68,6 +72,8 @@ def legend(marks: Sequence[str], *, colours: bool) -> Any:
     if colours:
         line.append("counts in the loss", "underline")
         line.append(" ")
+    else:
+        line.append(f"{IN_LOSS[0]}counts in the loss{IN_LOSS[1]} ")
     line.append("| next example")
     return line
 
@@ -76,10 +82,14 @@ def _line(strip: Any, speller: Speller, *, colours: bool) -> Any:
     from rich.text import Text
 
     line, before = Text(), None
-    for piece in speller.pieces(strip):
+    pieces: list[Piece | None] = list(speller.pieces(strip))
+    for piece, after in itertools.pairwise([*pieces, None]):
         for sign in _borders(before, piece):
             line.append(f" {sign} " if not speller.space or before is None else f"{sign} ", "bold")
-        line.append(_signed(piece, colours=colours), _style(piece))
+        if colours:
+            line.append(piece.text, _style(piece))
+        else:
+            line.append(_signed(before, piece, after), _style(piece))
         line.append(speller.space)
         before = piece
     if ends := "; ".join(_ends(strip)):
@@ -107,9 +117,19 @@ def _borders(before: Piece | None, piece: Piece) -> Iterator[str]:
             yield f"<{name} {value}>"
 
 
-def _signed(piece: Piece, *, colours: bool) -> str:
-    sign = "" if colours else SIGNS.get(piece.mark, "")
-    return f"{sign}{piece.text}{sign}"
+def _signed(before: Piece | None, piece: Piece, after: Piece | None) -> str:
+    """A piece between the signs of its mark, and of the loss where its neighbours do not count in it too."""
+    sign = SIGNS.get(piece.mark, "")
+    first, last = (_counts_with(piece, other) for other in (before, after))
+    opening = IN_LOSS[0] if piece.has_loss and not first else ""
+    closing = IN_LOSS[1] if piece.has_loss and not last else ""
+    return f"{opening}{sign}{piece.text}{sign}{closing}"
+
+
+def _counts_with(piece: Piece, other: Piece | None) -> bool:
+    """Whether a neighbour stands inside the same signs of the loss; borders of examples and sentences part them."""
+    same = other is not None and other.has_loss
+    return same and (piece.example, piece.type, piece.language) == (other.example, other.type, other.language)
 
 
 def _style(piece: Piece) -> str:

@@ -42,6 +42,8 @@ class VocabTrain:
     """The embedded corpus instead of files; its training split."""
     field: str = "text"
     """Column of the text in files of records."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """Whether a document that cannot be read (not UTF-8, no JSON) ends the reading, or is left out and counted."""
     size: int
     """Ids in all, special tokens and sentinels included."""
     output: Annotated[str, tyro.conf.arg(aliases=["-o"])]
@@ -163,5 +165,6 @@ def _lines(options: VocabTrain) -> Iterator[str]:
     else:
         from t2t.data import corpora
 
-        for document in corpora.read_texts(options.input, field=options.field, unit="line"):
+        read = corpora.read_texts(options.input, field=options.field, unit="line", on_error=options.on_error)
+        for document in read:
             yield from document.splitlines()

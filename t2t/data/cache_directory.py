@@ -16,6 +16,7 @@ import dataclasses
 import fcntl
 import json
 import pathlib
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,24 @@ from t2t.errors import UsageError
 
 PLAN, MANIFEST, LOCK = "PLAN.json", "MANIFEST.json", ".lock"
 
+_WAYS_OUT = {
+    PLAN: "how its shards are cut is not known any more, so delete the directory it is in, and run t2t cache again",
+    MANIFEST: "what is known of the shards stood in it, so delete it and run t2t cache again, which makes all anew",
+}
+"""What to do where a file of a cache cannot be read."""
+
 HASHED_AT_START = 2**31
 """Bytes of a cache whose shards are hashed whenever it is opened; of a larger one only their sizes are compared."""
 
 
 class BusyError(ValueError):
     """Another process is making the cache."""
+
+
+def remove_if_empty(directory: pathlib.Path) -> None:
+    """Deletes a cache of which no shard was made, so that nobody takes it for one that was begun."""
+    if not any(path.name.startswith("g") or path.name == MANIFEST for path in directory.rglob("*")):
+        shutil.rmtree(directory)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +133,8 @@ def read_plan(directory: pathlib.Path) -> dict[str, Any] | None:
         CorpusError: the file is damaged.
     """
     content = _read_json(directory / PLAN)
-    if content is not None and "facts" not in content:
-        raise CorpusError(f"{directory / PLAN} is damaged: delete {directory}, and make the cache anew.")
+    if content is not None and not {"facts", "shard_size"} <= set(content):
+        raise CorpusError(f"{directory / PLAN} is damaged: {_WAYS_OUT[PLAN]}.")
     return content
 
 
@@ -222,7 +235,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest | None:
             pieces=None if content["pieces"] is None else Pieces(**content["pieces"]),
         )
     except (KeyError, TypeError) as error:
-        raise CorpusError(f"{directory / MANIFEST} is damaged ({error!r}): delete it, and {REPAIR}.") from error
+        raise CorpusError(f"{directory / MANIFEST} is damaged ({error!r}): {_WAYS_OUT[MANIFEST]}.") from error
 
 
 def open_store(directory: pathlib.Path) -> MappedStore:
@@ -260,7 +273,7 @@ def _read_json(path: pathlib.Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise CorpusError(f"{path} is damaged ({error}): delete it, and {REPAIR}.") from error
+        raise CorpusError(f"{path} is damaged ({error}): {_WAYS_OUT.get(path.name, REPAIR)}.") from error
     if not isinstance(content, dict):
-        raise CorpusError(f"{path} is damaged: it holds no object. Delete it, and {REPAIR}.")
+        raise CorpusError(f"{path} is damaged, it holds no object: {_WAYS_OUT.get(path.name, REPAIR)}.")
     return content

@@ -60,7 +60,8 @@ def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
     how many there are is logged. Links to folders are followed, and what they lead to a second time is left out.
 
     Raises:
-        CorpusError: a pattern that matches no file, a file of a kind that cannot be read, or a folder that cannot.
+        CorpusError: a pattern that matches no file, a file of a kind that cannot be read, or a folder that cannot, of a
+            glob too.
     """
     found: list[pathlib.Path] = []
     for pattern in patterns:
@@ -85,9 +86,22 @@ def find_files(patterns: Sequence[str]) -> list[pathlib.Path]:
 
 def _files_of_glob(pattern: str) -> list[pathlib.Path]:
     """The files of a glob, each under its shortest name: links that lead in a circle give it dozens."""
+    _check_folders_of_glob(pattern)
     names = sorted(glob.glob(pattern, recursive=True), key=lambda name: (len(name), name))
     paths = _without_repeats([path for path in map(pathlib.Path, names) if path.is_file()])
     return sorted(paths, key=str)
+
+
+def _check_folders_of_glob(pattern: str) -> None:
+    """Refuses a glob that would look into a folder which cannot be read: it leaves those out without a word."""
+    parts = pathlib.PurePath(pattern).parts
+    for number, part in enumerate(parts):
+        if not glob.has_magic(part):
+            continue
+        before = str(pathlib.PurePath(*parts[:number]))
+        for folder in filter(os.path.isdir, glob.glob(before, recursive=True)):
+            for _, folders, _ in os.walk(folder, onerror=_refuse):
+                folders[:] = [name for name in folders if part == "**" and not name.startswith(".")]
 
 
 def _without_repeats(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:

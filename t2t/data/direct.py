@@ -16,6 +16,7 @@ import seqio
 
 from t2t.data import corpora, token_blocks, token_work
 from t2t.data.file_source import FileSource
+from t2t.data.one_shard import reads_as
 from t2t.data.registry import TextSource
 from t2t.data.token_blocks import Cut, Row
 from t2t.data.vocabularies import SeqioVocabulary
@@ -54,10 +55,10 @@ def read(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> Examples |
 
 def _rows(source: seqio.DataSource, split: str) -> tuple[Iterable[Row] | None, Row]:
     """The rows of a split, and one of them or its like."""
-    if type(source).get_dataset is FileSource.get_dataset:
+    if reads_as(source, FileSource):
         names = source.reader.fields or (source.reader.key,)
         return corpora.read_rows(source.files[split], source.reader), dict.fromkeys(names, "")
-    if type(source).get_dataset is TextSource.get_dataset and (rows := source.rows(split)):
+    if reads_as(source, TextSource) and (rows := source.rows(split)):
         return rows, rows[0]
     return None, {}
 

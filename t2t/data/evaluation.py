@@ -13,11 +13,9 @@ from t2t.data import mixing
 from t2t.data.examples import TaskExamples, load_examples
 from t2t.data.features import Converter, Example
 from t2t.data.store import Progress
+from t2t.data.windows import READ_TOGETHER
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
-
-READ_TOGETHER = 64
-"""Examples that are read at a time when they are packed."""
 
 EVALUATION_SEED = 0
 """Seed of the corruption of held-out examples: the same in every run, so that losses can be compared."""

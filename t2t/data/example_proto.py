@@ -12,6 +12,8 @@ tensorflow/core/lib/hash/crc32c.h (CRC-32C, RFC 3720, rotated and shifted).
 import enum
 from collections.abc import Collection, Iterator
 
+import google_crc32c
+
 
 class Kind(enum.Enum):
     """What a feature holds."""
@@ -22,29 +24,13 @@ class Kind(enum.Enum):
     INTEGERS = 3
 
 
-def _crc_table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return tuple(table)
-
-
-_CRC = _crc_table()
-
-
 def masked_crc(data: bytes) -> int:
     """TFRecord's checksum of some bytes.
 
     >>> hex(masked_crc(b"123456789"))  # the CRC-32C of these is 0xe3069283
     '0xc78ab0e5'
     """
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
-    crc ^= 0xFFFFFFFF
+    crc = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

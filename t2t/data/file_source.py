@@ -17,11 +17,12 @@ import seqio
 
 from t2t.data import templates
 from t2t.data.examples import get_task, split_corruption
+from t2t.data.one_shard import OneShardSource
 from t2t.data.texts import fields_read
 from t2t.data.translation_pairs import TranslationPairs
 
 
-class FileSource(seqio.DataSource):
+class FileSource(OneShardSource):
     """A source of documents {key: text} or, with `fields`, of records with these, read from files as they come.
 
     Args:
@@ -51,15 +52,6 @@ class FileSource(seqio.DataSource):
         self.reader = corpora.FileReader(field=field, unit=unit, fields=tuple(fields), key=key, on_error=on_error)
         self.failure: corpora.CorpusError | None = None  # what stopped the reading, which TensorFlow would garble
 
-    @property
-    def supports_arbitrary_sharding(self) -> bool:
-        """No: examples are read in order."""
-        return False
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
-
     def num_input_examples(self, split: str) -> int | None:
         """Unknown before reading."""
         del split
@@ -86,32 +78,17 @@ class FileSource(seqio.DataSource):
             room -= path.stat().st_size
         return groups
 
-    def get_dataset(
-        self,
-        split: str = "train",
-        shuffle: bool = True,
-        seed: int | None = None,
-        shard_info: seqio.ShardInfo | None = None,
-        **_: Any,
-    ) -> tf.data.Dataset:
-        """The examples of a split as strings, as seqio asks for them.
-
-        Raises:
-            ValueError: an unknown split, or more than one shard.
-        """
-        if split not in self.files:
-            raise ValueError(f"split={split!r}: this source has {', '.join(self.files)}.")
-        if shard_info is not None and shard_info.num_shards > 1:
-            raise ValueError("Files are read as one shard; use tf.data.Dataset.shard.")
+    def dataset(self, split: str) -> tf.data.Dataset:
+        """The examples of a split as strings."""
+        files = self.files[split]  # a folder's are looked for now
         names = self.reader.fields or (self.reader.key,)
         signature = {name: tf.TensorSpec([], tf.string) for name in names}
-        dataset = tf.data.Dataset.from_generator(lambda: self._read(split), output_signature=signature)
-        return dataset.shuffle(10_000, seed=seed) if shuffle else dataset
+        return tf.data.Dataset.from_generator(lambda: self._read(files), output_signature=signature)
 
-    def _read(self, split: str) -> Iterator[dict[str, str]]:
+    def _read(self, files: Sequence[str]) -> Iterator[dict[str, str]]:
         self.failure = None
         try:
-            yield from corpora.read_rows(self.files[split], self.reader)
+            yield from corpora.read_rows(files, self.reader)
         except corpora.CorpusError as failure:
             self.failure = failure
             raise

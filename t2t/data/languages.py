@@ -3,7 +3,7 @@
 Left alone, a mixture would see little of the languages that have little text. So language l is read in proportion to
 n_l ** exponent of its n_l examples: 1 is their own proportion, 0 makes all languages equal.
 
-    0.7    multilingual BERT, XLM-100      0.5    XLM with 15 languages      0.3    mT5, XLM-R
+    0.7    multilingual BERT, XLM      0.5    the vocabulary of XLM      0.3    mT5, XLM-R
 
 Reference: Conneau and Lample, "Cross-lingual Language Model Pretraining", arXiv:1901.07291, section 3.1; Xue et al.,
 "mT5: A massively multilingual pre-trained text-to-text transformer", arXiv:2010.11934, section 3.2.

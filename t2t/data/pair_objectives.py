@@ -28,6 +28,7 @@ from t2t.data.translation_pairs import TranslationPairs
 OBJECTIVES: Mapping[str, tuple[SentenceFormat, MaskedTokens]] = {
     "mlm_nsp": (NextSentence(), masked_objectives.EXACT),
     "mlm_sop": (SentenceOrder(), masked_objectives.EXACT),
+    "mlm_sop_ngram": (SentenceOrder(), masked_objectives.NGRAMS),
     "full_sentences": (FullSentences(), masked_objectives.ROUNDED),
     "doc_sentences": (DocSentences(), masked_objectives.ROUNDED),
     "segment_pairs": (NextSentence(short_rate=0.0), masked_objectives.ROUNDED),
@@ -54,6 +55,7 @@ def add_pair_objectives(
 
         NAME_mlm_nsp          pairs, half of them random: masked words and next sentence (BERT)
         NAME_mlm_sop          pairs, half of them swapped: masked words and sentence order (ALBERT)
+        NAME_mlm_sop_ngram    the same with n-grams of words masked, as ALBERT was trained
         NAME_segment_pairs    RoBERTa's SEGMENT-PAIR: as BERT's, none of them short
         NAME_sentence_pairs   RoBERTa's SENTENCE-PAIR: single sentences
         NAME_full_sentences   RoBERTa's FULL-SENTENCES: whole sentences across documents
@@ -61,7 +63,7 @@ def add_pair_objectives(
         NAME_electra          one or two segments that follow each other (ELECTRA)
         NAME_electra_quarter  the same with 25 % of the tokens chosen (ELECTRA-large)
 
-    All make inputs, targets and weights; those of pairs token_types, and the first four next_sentence_labels, for
+    All make inputs, targets and weights; those of pairs token_types, and the first five next_sentence_labels, for
     `t2t.objectives.sentence_pairs`. The whole split and its sequences are held in memory.
 
     Args:

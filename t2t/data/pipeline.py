@@ -23,15 +23,12 @@ from t2t.data.examples import TaskExamples, load_examples
 from t2t.data.features import Converter, Example
 from t2t.data.mixtures import Spec, flat_rates, leaf_tasks
 from t2t.data.store import Progress
-from t2t.data.windows import MAX_EMPTY, Windows
+from t2t.data.windows import MAX_EMPTY, READ_TOGETHER, Windows
 from t2t.errors import UsageError
 from t2t.types import Batch
 from t2t.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
-
-READ_TOGETHER = 64
-"""Examples that are read at a time, if the batch has fewer rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

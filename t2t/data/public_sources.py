@@ -16,12 +16,10 @@ import seqio
 
 from t2t.data import cache
 from t2t.data.file_source import FileSource
+from t2t.data.one_shard import OneShardSource
 
 CORPORA = "T2T_CORPORA"
 """Environment variable: the directory of the folders of `FolderSource`; if unset, `corpora` where the command runs."""
-
-SHUFFLED = 10_000
-"""Examples among which plain seqio shuffles."""
 
 
 class FolderSource(FileSource):
@@ -64,7 +62,7 @@ class FolderSource(FileSource):
         return f"FolderSource({self.folder!r})"
 
 
-class PreparedSource(seqio.DataSource):
+class PreparedSource(OneShardSource):
     """The examples of a source after a function on data sets, such as one that takes markup out of their text.
 
     Tasks, vocabularies and caches see the prepared examples alone. Files of a user's own (`data.files`) take the place
@@ -94,18 +92,9 @@ class PreparedSource(seqio.DataSource):
         return self.source.splits
 
     @property
-    def supports_arbitrary_sharding(self) -> bool:
-        """No: examples are read in order."""
-        return False
-
-    @property
     def failure(self) -> corpora.CorpusError | None:
         """What stopped the reading of files."""
         return getattr(self.source, "failure", None)
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
 
     def num_input_examples(self, split: str) -> int | None:
         """That of the source, if it stays."""
@@ -119,20 +108,6 @@ class PreparedSource(seqio.DataSource):
         """The same of another source of such examples."""
         return PreparedSource(source, self.prepare, keeps_number=self.keeps_number)
 
-    def get_dataset(
-        self,
-        split: str = "train",
-        shuffle: bool = True,
-        seed: int | None = None,
-        shard_info: seqio.ShardInfo | None = None,
-        **_: Any,
-    ) -> tf.data.Dataset:
-        """The examples of a split, as seqio asks for them.
-
-        Raises:
-            ValueError: more than one shard.
-        """
-        if shard_info is not None and shard_info.num_shards > 1:
-            raise ValueError("Prepared examples are read as one shard; use tf.data.Dataset.shard.")
-        dataset = self.prepare(self.source.get_dataset(split=split, shuffle=False, seed=seed))
-        return dataset.shuffle(SHUFFLED, seed=seed) if shuffle else dataset
+    def dataset(self, split: str) -> tf.data.Dataset:
+        """The examples of a split."""
+        return self.prepare(self.source.get_dataset(split=split, shuffle=False))

@@ -208,7 +208,7 @@ def _row(path: pathlib.Path, batch: Any) -> dict[str, Any] | None:
 
 
 def _read_tf_records(path: pathlib.Path, fields: Sequence[str]) -> Iterator[Placed]:
-    """TFRecord of tf.train.Example; what guards the length of a record is checked, its content is not."""
+    """TFRecord of tf.train.Example; a record whose content differs from its checksum is one that cannot be read."""
     numbers = itertools.count()
     try:
         with open_bytes(path) as file:
@@ -220,6 +220,9 @@ def _read_tf_records(path: pathlib.Path, fields: Sequence[str]) -> Iterator[Plac
                 data = file.read(size + 4)
                 if len(data) < size + 4:
                     raise EOFError("it ends in the middle of a record")
+                if struct.unpack("<I", data[-4:])[0] != example_proto.masked_crc(data[:-4]):
+                    yield place, CorpusError(f"{path}, {place}: it is damaged, for its checksum is another.")
+                    continue
                 yield place, _example(data[:-4], fields, f"{path}, {place}")
     except (OSError, EOFError, zlib.error) as error:
         raise CorpusError(f"{path} cannot be read to its end: {error}") from error

@@ -1,12 +1,16 @@
 """Registering tasks: sources of texts in memory, the usual objectives on a source of documents, names used again.
 
 A module of tasks is imported once by a training run, again from its copy in a run directory, and reloaded in notebooks;
-so the last registration of a name holds, where seqio's own registry refuses the second.
+so a module may register its names again, where seqio's own registry refuses the second. Another module may not, for a
+run would learn from what was imported last: it takes a name that is free, or says that it means it (`replacing`).
 """
 
+import contextlib
+import contextvars
 import functools
+import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t.data import preprocessors  # isort: skip - sets up TensorFlow
@@ -15,13 +19,15 @@ import seqio
 from t2t.data import cache
 from t2t.data.denoisers import CausalLM, MaskedTokens, PrefixLM, SpanCorruption
 from t2t.data.host_tensorflow import tf
+from t2t.data.one_shard import OneShardSource
 from t2t.data.vocabularies import PlaceholderVocabulary
+from t2t.errors import UsageError
 
 Texts = Mapping[str, str]
 """One example as strings by field."""
 
 
-class TextSource(seqio.DataSource):
+class TextSource(OneShardSource):
     """A source of texts that a function makes when they are first asked for, kept in memory.
 
     Cached tokens are known by the function, the file that defines it and what it holds (arguments of a partial,
@@ -45,15 +51,6 @@ class TextSource(seqio.DataSource):
         self._texts = functools.cache(texts)
         self._modules = tuple(modules)
 
-    @property
-    def supports_arbitrary_sharding(self) -> bool:
-        """No: seqio shards the examples after reading."""
-        return False
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
-
     def num_input_examples(self, split: str) -> int:
         """Number of examples; reads the texts."""
         return len(self._texts(split))
@@ -66,29 +63,17 @@ class TextSource(seqio.DataSource):
         """What decides the texts of a split, without reading them."""
         return [cache.describe(self._function), split, [cache.describe(module) for module in self._modules]]
 
-    def get_dataset(
-        self,
-        split: str = "train",
-        shuffle: bool = True,
-        seed: int | None = None,
-        shard_info: seqio.ShardInfo | None = None,
-        **_: Any,
-    ) -> tf.data.Dataset:
-        """The examples of a split as strings, as seqio asks for them.
+    def dataset(self, split: str) -> tf.data.Dataset:
+        """The examples of a split as strings.
 
         Raises:
-            ValueError: for an unknown split, or more than one shard.
+            ValueError: there are none.
         """
-        if split not in self.splits:
-            raise ValueError(f"split={split!r}: this source has {', '.join(self.splits)}")
-        if shard_info is not None and shard_info.num_shards > 1:
-            raise ValueError("texts in memory are one shard; use tf.data.Dataset.shard")
         rows = self._texts(split)
         fields = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
         if not fields:
             raise ValueError(f"split {split!r} is empty: {self._function} gives no examples")
-        dataset = tf.data.Dataset.from_tensor_slices(fields)
-        return dataset.shuffle(len(rows), seed=seed) if shuffle else dataset
+        return tf.data.Dataset.from_tensor_slices(fields)
 
 
 def feature(*, add_eos: bool = True) -> seqio.Feature:
@@ -96,16 +81,70 @@ def feature(*, add_eos: bool = True) -> seqio.Feature:
     return seqio.Feature(vocabulary=PlaceholderVocabulary(), add_eos=add_eos, dtype=tf.int32)
 
 
+@contextlib.contextmanager
+def replacing() -> Iterator[None]:
+    """What is registered inside takes the place of tasks and mixtures of other modules, whichever is imported first.
+
+    with registry.replacing():
+        registry.add_objectives("c4", FileSource({"train": ["my_c4/*.jsonl"]}))
+    """
+    token = _REPLACES.set(True)
+    try:
+        yield
+    finally:
+        _REPLACES.reset(token)
+
+
+_REPLACES: contextvars.ContextVar[bool] = contextvars.ContextVar("replaces", default=False)
+
+_OWNERS: dict[tuple[str, str], tuple[str, bool]] = {}
+"""By registry and name: the module that registered it, and whether it takes the place of others."""
+
+
+_BETWEEN = ("t2t.data.", "jaxtyping", "beartype")
+"""Modules between a module of tasks and its registration; the last two where annotations are checked."""
+
+
 def add_task(name: str, source: seqio.DataSource, **settings: Any) -> seqio.Task:
-    """Register a task under a name, in place of an earlier one; `settings` are those of `seqio.TaskRegistry.add`."""
-    seqio.TaskRegistry.remove(name)
-    return seqio.TaskRegistry.add(name, source=source, **settings)
+    """Register a task under a name; `settings` are those of `seqio.TaskRegistry.add`.
+
+    Raises:
+        UsageError: another module has registered the name.
+    """
+    return _register(seqio.TaskRegistry, name, lambda: seqio.TaskRegistry.add(name, source=source, **settings))
 
 
 def add_mixture(name: str, rates: Mapping[str, Any]) -> seqio.Mixture:
-    """Register a mixture of tasks by their rates, numbers or functions of the task, in place of an earlier one."""
-    seqio.MixtureRegistry.remove(name)
-    return seqio.MixtureRegistry.add(name, list(rates.items()))
+    """Register a mixture of tasks by their rates, numbers or functions of the task.
+
+    Raises:
+        UsageError: another module has registered the name.
+    """
+    return _register(seqio.MixtureRegistry, name, lambda: seqio.MixtureRegistry.add(name, list(rates.items())))
+
+
+def _register(where: Any, name: str, add: Callable[[], Any]) -> Any:
+    module, replaces = _caller(), _REPLACES.get()
+    key = (where.__name__, name)
+    owner, holds = _OWNERS.get(key, ("", False)) if name in where.names() else ("", False)
+    if owner not in ("", module) and not replaces:
+        if holds:
+            return where.get(name)
+        raise UsageError(
+            f"{module} registers {name!r}, which is a name of {owner} already: take another, or, if yours is meant to "
+            "be read in its place, register it inside `with t2t.data.registry.replacing():`"
+        )
+    where.remove(name)
+    _OWNERS[key] = (module, replaces)
+    return add()
+
+
+def _caller() -> str:
+    """The module that asks for a registration: the first outside of t2t.data on the way up."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_BETWEEN):
+        frame = frame.f_back
+    return frame.f_globals.get("__name__", "")
 
 
 def add_objectives(name: str, source: seqio.DataSource, *, field: str = "text") -> tuple[str, ...]:
@@ -141,6 +180,7 @@ def add_objective(
     *,
     field: str = "text",
     across_documents: bool = True,
+    marks: Sequence[Callable[..., Any]] = (),
 ) -> seqio.Task:
     """Register one objective on a source of documents, joined and cut to the raw length that fills the run's lengths.
 
@@ -150,6 +190,7 @@ def add_objective(
         corruption: the objective.
         field: the name of that field.
         across_documents: whether documents are joined; else each is cut by itself.
+        marks: preprocessors of the pieces before they are corrupted, such as `translation_pairs.Language`.
     """
     return add_task(
         name,
@@ -164,6 +205,7 @@ def add_objective(
                 across_documents=across_documents,
                 end_documents=isinstance(corruption, CausalLM),
             ),
+            *marks,
             corruption,
         ],
     )

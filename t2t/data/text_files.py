@@ -22,6 +22,12 @@ OnError = Literal["stop", "skip"]
 
 PACKED = (".gz", ".zst")
 
+NUL = "\0"
+"""In no text; every second byte of English in UTF-16."""
+
+LEAVE_OUT = "or leave such documents out: --data.on-error skip (t2t audit and t2t vocab train: --on-error skip)"
+"""How to go on without what cannot be read."""
+
 _CHUNK = 2**16  # bytes of a packed file that are unpacked at once
 _MAX_WINDOW = 2**31  # bytes: what `zstd --long=31` needs
 
@@ -156,23 +162,30 @@ def read_lines(path: pathlib.Path, *, on_error: OnError = "stop") -> Iterator[st
 
 
 def _decode(path: pathlib.Path, data: bytes, place: int) -> str:
+    unpacked = " of the unpacked text" if path.suffix.lower() in PACKED else ""
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        unpacked = " of the unpacked text" if path.suffix.lower() in PACKED else ""
         raise CorpusError(
             f"{path} is not UTF-8: byte {place + error.start}{unpacked} is 0x{data[error.start]:02x} ({error.reason}). "
-            f"Convert it, for example: iconv -f latin1 -t utf-8 {path} > utf8-{path.name}; or leave such documents "
-            "out with --data.on-error skip"
+            f"Convert it, for example: iconv -f latin1 -t utf-8 {path} > utf8-{path.name}; {LEAVE_OUT}"
         ) from error
+    if NUL in text:
+        raise CorpusError(
+            f"{path}: byte {place + data.index(0)}{unpacked} is 0, which no text holds: it is UTF-16, or no text. "
+            f"Convert it, for example: iconv -f utf-16le -t utf-8 {path} > utf8-{path.name}; {LEAVE_OUT}"
+        )
+    return text
 
 
 def check_characters(text: str, place: str) -> None:
-    """Refuses text that UTF-8 cannot hold.
+    """Refuses text that UTF-8 cannot hold, or that is none.
 
     Raises:
-        CorpusError: at `place` there is half a character, by an escape of JSON, or a byte that was not UTF-8.
+        CorpusError: at `place` there is half a character, by an escape of JSON, a byte that was not UTF-8, or one of 0.
     """
+    if NUL in text:
+        raise CorpusError(f"{place} holds a byte of 0: it is UTF-16, or no text.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -102,7 +102,11 @@ def make(
             logger.warning("%s and is made anew", problem)
         manifest = cache_directory.read_manifest(path)
         if manifest is None or found.damaged:
-            manifest = _make(task, split, lengths, path, found, settings)
+            try:
+                manifest = _make(task, split, lengths, path, found, settings)
+            except BaseException:
+                cache_directory.remove_if_empty(path)
+                raise
             manifest.skipped.log(f"'{task.name}'")
         shutil.rmtree(path / TOKENS, ignore_errors=True)
         if not manifest.examples:

@@ -23,6 +23,7 @@ from t2t.data.cache_directory import group_name
 from t2t.data.file_source import FileSource
 from t2t.data.host_tensorflow import tf
 from t2t.data.mapped_store import Pieces
+from t2t.data.one_shard import reads_as
 from t2t.data.reading import reading
 from t2t.data.registry import TextSource
 from t2t.data.sentence_formats import SENTENCE_LENGTHS, TokenizeSentences
@@ -136,12 +137,12 @@ def _of_texts(task: seqio.Task, split: str, before: Sequence[Step], tokenize: St
     if None in steps:
         return None
     source = task.source
-    if type(source).get_dataset is FileSource.get_dataset:
+    if reads_as(source, FileSource):
         files = source.groups(split, size=size)
         groups: list[tuple[str, Any]] = [(group_name(number), group) for number, group in enumerate(files)]
         example: Row = dict.fromkeys(source.reader.fields or (source.reader.key,), "")
         rows, is_shared = source.reader.rows, True
-    elif type(source).get_dataset is TextSource.get_dataset:
+    elif reads_as(source, TextSource):
         texts = source.rows(split)
         groups, is_shared = [(group_name(0), split)], False
         example = texts[0] if len(texts) else {}

@@ -16,7 +16,7 @@ MAX_EMPTY = 10_000
 """Examples without any token that a lane skips in a row before it gives up."""
 
 READ_TOGETHER = 64
-"""Examples of a lane that are read at a time."""
+"""Examples that are read at a time, where more than one is."""
 
 State = dict[str, dict[int, int]]
 """By lane: `positions`, where its window begins, and `taken`, how many of the window's rows were taken."""

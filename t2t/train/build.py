@@ -303,7 +303,7 @@ def check_kinds(experiment: Experiment) -> None:
             "ElectraConfig of two",
         ),
         ("objective", isinstance(experiment.objective, base.Objective), "an objective of t2t.objectives"),
-        ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor or AdamW of t2t.train.optimizer"),
+        ("optimizer", hasattr(experiment.optimizer, "make"), "Adafactor, AdamW or LAMB of t2t.train.optimizer"),
     ):
         given = getattr(experiment, field)
         if not is_one or isinstance(given, type):

@@ -1,4 +1,4 @@
-"""The optimizers a config chooses from: `Adafactor` and `AdamW`, each with its schedule, decay and clipping.
+"""The optimizers a config chooses from: `Adafactor`, `AdamW` and `LAMB`, each with its schedule, decay and clipping.
 
 `make(shapes, axes, steps=...)` gives the optax transformation. optax is used wherever it is right, under standard dtype
 promotion (it does not run under the strict one):
@@ -7,6 +7,7 @@ promotion (it does not run under the strict one):
 - clipping by the global norm is ours: optax's divides every element, which XLA does not fuse into the update, so that
   on CPUs the clipped gradients are one more array of the size of the parameters;
 - Adafactor is optax's on a two-dimensional view of each layer (`t2t/train/adafactor.py` says why);
+- LAMB is Adam's direction with optax's trust ratio, layer by layer (`t2t/train/lamb.py`);
 - Adam without bias correction is ours, since optax has none.
 """
 
@@ -18,10 +19,21 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from t2t.train import adafactor, roles
+from t2t.train import adafactor, lamb, roles
 from t2t.train.schedules import WSD, Constant, Cosine, InverseSquareRoot, Linear, Schedule
 
-__all__ = ["WSD", "Adafactor", "AdamW", "Constant", "Cosine", "InverseSquareRoot", "Linear", "Optimizer", "Schedule"]
+__all__ = [
+    "LAMB",
+    "WSD",
+    "Adafactor",
+    "AdamW",
+    "Constant",
+    "Cosine",
+    "InverseSquareRoot",
+    "Linear",
+    "Optimizer",
+    "Schedule",
+]
 
 _T5_RELATIVE_PEAK = 0.01
 """Peak of T5's schedule: as a fraction of each parameter's RMS a good rate, as a size of steps a divergent one."""
@@ -127,14 +139,45 @@ class AdamW:
     def make(self, shapes: Any, axes: Any, *, steps: int | None = None) -> optax.GradientTransformation:
         """The transformation for parameters of these shapes and logical axes, in a run of `steps` steps."""
         del axes  # Adam decides nothing per tensor
-        if self.bias_correction:
-            direction = optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
-        else:
-            direction = scale_by_uncorrected_adam(b1=self.b1, b2=self.b2, eps=self.eps)
-        return _around(direction, self, shapes, steps)
+        return _around(_adam(self), self, shapes, steps)
 
 
-Optimizer = Adafactor | AdamW
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LAMB:
+    """Adam whose update of each kernel is as long as the kernel, times the rate: for batches of thousands of rows.
+
+    Reference: You et al., "Large Batch Optimization for Deep Learning", arXiv:1904.00962; ALBERT was trained with it,
+        without bias correction (`lamb_optimizer.py`).
+    Differs: the ratio of lengths is not bounded (the paper's phi is the identity), as in the code of its authors.
+    """
+
+    learning_rate: Schedule
+    """Rate of each step, relative to the length of the parameters."""
+    b1: float = 0.9
+    """Decay of the mean of gradients."""
+    b2: float = 0.999
+    """Decay of the mean of squared gradients."""
+    eps: float = 1e-6
+    """Added to the root of the second moment."""
+    bias_correction: bool = True
+    """Whether young moments are divided by 1 - b^t."""
+    weight_decay: float = 0.0
+    """Added to the direction, times the parameter, before its length is taken; on kernels and embeddings."""
+    clip_norm: float | None = None
+    """Greatest global norm of the gradient; None = no clipping."""
+
+    def __post_init__(self):
+        _check_fraction(self, "b1", "b2")
+        _check_positive(self, "eps", "clip_norm")
+        _check_not_negative(self, "weight_decay")
+
+    def make(self, shapes: Any, axes: Any, *, steps: int | None = None) -> optax.GradientTransformation:
+        """The transformation for parameters of these shapes and logical axes, in a run of `steps` steps."""
+        ratio = lamb.scale_by_trust_ratio(axes, adapted=roles.decay_mask(shapes))
+        return _around(_adam(self), self, shapes, steps, last=(ratio,))
+
+
+Optimizer = Adafactor | AdamW | LAMB
 """Any of the optimizers above."""
 
 
@@ -169,16 +212,26 @@ def scale_by_uncorrected_adam(*, b1: float, b2: float, eps: float) -> optax.Grad
     return optax.GradientTransformation(init, update)
 
 
+def _adam(config: AdamW | LAMB) -> optax.GradientTransformation:
+    make = optax.scale_by_adam if config.bias_correction else scale_by_uncorrected_adam
+    return make(b1=config.b1, b2=config.b2, eps=config.eps)
+
+
 def _around(
-    direction: optax.GradientTransformation, config: Optimizer, shapes: Any, steps: int | None
+    direction: optax.GradientTransformation,
+    config: Optimizer,
+    shapes: Any,
+    steps: int | None,
+    *,
+    last: tuple[optax.GradientTransformation, ...] = (),
 ) -> optax.GradientTransformation:
-    """Clip, `direction`, decay, learning rate: the order both optimizers share."""
+    """Clip, `direction`, decay, `last`, learning rate: the order all optimizers share."""
     # Also without clipping the gradients are multiplied by a number: else XLA shares their squares between the norm
     # that the step reports and the second moments, in an array of its own (t5-small's update: 350 ms instead of 200).
     parts = [clip_by_global_norm(math.inf if config.clip_norm is None else config.clip_norm), direction]
     if config.weight_decay:
         parts.append(optax.add_decayed_weights(config.weight_decay, mask=roles.decay_mask(shapes)))
-    chain = optax.chain(*parts, optax.scale_by_learning_rate(config.learning_rate.rate(steps)))
+    chain = optax.chain(*parts, *last, optax.scale_by_learning_rate(config.learning_rate.rate(steps)))
 
     def init(params: Any) -> optax.OptState:
         with jax.numpy_dtype_promotion("standard"):

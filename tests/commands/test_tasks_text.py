@@ -37,7 +37,7 @@ def test_signs_where_there_are_no_colours():
     lines = [line.rstrip() for line in shown().splitlines()]
     assert lines == [
         "row 1: [red]",
-        "  encoder inputs red <mask> <type 1> ~red~ =[bold]x= | red  … 2 padding; loss on 3 of 5",
+        "  encoder inputs red «<mask>» <type 1> «~red~ =[bold]x=» | red  … 2 padding; loss on 3 of 5",
         "  encoder",
         "  ▀▄",
         "",
@@ -55,7 +55,10 @@ def test_colours_where_there_are_some():
 
 
 def test_the_legend_explains_the_signs_there_are():
-    assert str(tasks_text.legend(["kept", "masked", "text"], colours=False)) == "  =kept= | next example"
+    assert (
+        str(tasks_text.legend(["kept", "masked", "text"], colours=False))
+        == "  =kept= «counts in the loss» | next example"
+    )
 
 
 def test_large_pictures_are_shrunk():

@@ -76,3 +76,12 @@ def test_options_and_their_defaults_are_those_of_the_functions(kind):
     assert set(vocab.OPTIONS[kind]) == names
     for name in names - {"sentinels"}:
         assert parameters[name].default == defaults[name]
+
+
+def test_lines_that_cannot_be_read_are_left_out_when_told_to_alone(text, tmp_path, capsys):
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"Caf\xe9.\n")
+    arguments = ["--input", text, str(bad), "--kind", "wordpiece", "--size", "80", "--output", str(tmp_path / "out")]
+    assert cli.main(["vocab", "train", *arguments]) == 2
+    assert "t2t vocab train: --on-error skip" in capsys.readouterr().err
+    assert cli.main(["vocab", "train", *arguments, "--on-error", "skip"]) == 0

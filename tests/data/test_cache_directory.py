@@ -48,7 +48,7 @@ def test_what_was_begun_keeps_its_plan(tmp_path):
     assert cache_directory.begin(tmp_path, plan | {"shard_size": 9}) == plan
     assert [path.name for path in tmp_path.iterdir()] == ["PLAN.json"]
     (tmp_path / "PLAN.json").write_text("{}")
-    with pytest.raises(CorpusError, match="PLAN.json is damaged: delete"):
+    with pytest.raises(CorpusError, match="PLAN.json is damaged: .* delete the directory"):
         cache_directory.read_plan(tmp_path)
 
 
@@ -93,11 +93,25 @@ def test_a_cache_without_manifest_or_with_half_of_one(made):
     path, _ = made
     content = json.loads((path / "MANIFEST.json").read_text())
     (path / "MANIFEST.json").write_text(json.dumps({"examples": content["examples"]}))
-    with pytest.raises(CorpusError, match="MANIFEST.json is damaged"):
-        cache_directory.open_store(path)
+    for wrong in (json.dumps({"examples": content["examples"]}), "{", "[]"):
+        (path / "MANIFEST.json").write_text(wrong)
+        with pytest.raises(
+            CorpusError, match="MANIFEST.json is damaged.*: .* run t2t cache again, which makes all anew"
+        ):
+            cache_directory.open_store(path)
     (path / "MANIFEST.json").unlink()
     with pytest.raises(UsageError, match="is not complete: run t2t cache again"):
         cache_directory.open_store(path)
+
+
+@pytest.mark.parametrize("wrong", ["{", "[]", '{"facts": 1}'])
+def test_a_cache_whose_plan_is_damaged_is_made_anew_as_a_whole(tmp_path, wrong):
+    """Else its shards would be joined with others that are cut otherwise."""
+    (tmp_path / "PLAN.json").write_text(wrong)
+    with pytest.raises(
+        CorpusError, match="PLAN.json is damaged.* delete the directory it is in, and run t2t cache again"
+    ):
+        cache_directory.begin(tmp_path, {"facts": {}, "shard_size": 3})
 
 
 def test_features_are_in_all_shards(tmp_path):

@@ -139,8 +139,10 @@ def test_a_folder_that_cannot_be_read_is_not_left_out(folder, monkeypatch):
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(CorpusError, match="The folder books/closed cannot be read: Permission denied"):
-        find_files(["books"])
+    for pattern in ("books", "books/**/*.txt", "books/*/*.txt", "*/*/*.txt"):
+        with pytest.raises(CorpusError, match="The folder books/closed cannot be read: Permission denied"):
+            find_files([pattern])
+    assert len(find_files(["books/*.txt"])) == 1  # does not look into it
 
 
 def test_missing_files_are_named(folder):

@@ -9,7 +9,7 @@ from tests.data import toy  # noqa: E402
 
 WORDS = toy.word_vocabulary("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]", *toy.words(300))
 LENGTHS = {"inputs": 16, "targets": 16}
-LABELLED = ("mlm_nsp", "mlm_sop", "segment_pairs", "sentence_pairs")
+LABELLED = ("mlm_nsp", "mlm_sop", "mlm_sop_ngram", "segment_pairs", "sentence_pairs")
 
 
 def documents(split):

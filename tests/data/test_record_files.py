@@ -185,3 +185,19 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch, suffix, module, insta
     (tmp_path / f"a{suffix}").write_bytes(b"")
     with pytest.raises(CorpusError, match=f"pip install {install}"):
         read(tmp_path / f"a{suffix}", suffix)
+
+
+@pytest.mark.parametrize("place", [20, -1], ids=["content", "checksum"])
+def test_a_record_whose_content_is_damaged(tmp_path, place):
+    """A flipped bit in the text would else be learned from."""
+    path = tmp_path / "a.tfrecord"
+    write_tfrecord(path, [{"text": "one"}])
+    size = path.stat().st_size
+    write_tfrecord(path, [{"text": "one"}, {"text": "two"}])
+    data = bytearray(path.read_bytes())
+    data[place % size] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match="a.tfrecord, record 0: it is damaged, for its checksum is another"):
+        read(path, ".tfrecord")
+    error, whole = record_files.read_records(path, ".tfrecord", ["text"], on_error="skip")
+    assert isinstance(error, CorpusError) and whole == {"text": "two"}

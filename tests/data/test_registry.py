@@ -13,6 +13,7 @@ import numpy as np  # noqa: E402
 
 from t2t.data import examples, pydocs, registry  # noqa: E402
 from t2t.data.host_tensorflow import tf  # noqa: E402
+from t2t.errors import UsageError  # noqa: E402
 from t2t.vocabulary import ByteVocabulary  # noqa: E402
 
 TEXTS = {
@@ -250,3 +251,74 @@ def test_a_data_set_of_tfds_is_read_by_its_name(tmp_path):
     made = examples.load_examples(task, "train", vocabulary=vocabulary, lengths={"targets": 40}, seed=0)
     ids = made.example(0, epoch=0)["targets"].tolist()
     assert ids == [token for text in texts if text for token in (*vocabulary.encode(text), vocabulary.eos_id)]
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Makes modules of tasks by their texts, and imports or reloads them; forgets them in the end."""
+    monkeypatch.syspath_prepend(tmp_path)
+    made = []
+
+    def load(name, text):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        importlib.invalidate_caches()
+        made.append(name)
+        return importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
+
+    yield load
+    for name in made:
+        sys.modules.pop(name, None)
+    for name in [name for name in seqio.TaskRegistry.names() if name.startswith("owned")]:
+        seqio.TaskRegistry.remove(name)
+    seqio.MixtureRegistry.remove("owned_mix")
+
+
+OWNED = """
+from t2t.data import registry
+rows = registry.TextSource(lambda split: [{"text": TEXT}], splits=("train",))
+"""
+REGISTERS = 'registry.add_objectives("owned", rows)\nregistry.add_mixture("owned_mix", {"owned_mlm": 1.0})\n'
+REPLACES = f"with registry.replacing():\n    {REGISTERS.splitlines()[0]}\n"
+
+
+def module_text(text, rest):
+    return OWNED.replace("TEXT", repr(text)) + rest
+
+
+def text_of(name="owned_mlm"):
+    return seqio.TaskRegistry.get(name).source.rows("train")[0]["text"]
+
+
+def test_a_module_may_register_its_names_again(modules):
+    modules("shelf_one", module_text("first", REGISTERS))
+    modules("shelf_one", module_text("second", REGISTERS))
+    assert text_of() == "second"
+
+
+@pytest.mark.parametrize("kind", ["task", "mixture"])
+def test_another_module_may_not(modules, kind):
+    modules("shelf_one", module_text("first", REGISTERS))
+    wrong = REGISTERS if kind == "task" else REGISTERS.splitlines()[1]
+    name = {"task": "owned_span_corruption", "mixture": "owned_mix"}[kind]
+    with pytest.raises(UsageError, match=f"shelf_two registers '{name}', which is a name of shelf_one already"):
+        modules("shelf_two", module_text("second", wrong))
+    assert text_of() == "first"
+
+
+@pytest.mark.parametrize("order", [("shelf_one", "shelf_two"), ("shelf_two", "shelf_one")])
+def test_who_means_to_replace_holds_whichever_comes_first(modules, order):
+    content = {"shelf_one": module_text("theirs", REGISTERS), "shelf_two": module_text("mine", REPLACES)}
+    for name in order:
+        modules(name, content[name])
+    assert text_of() == "mine"
+
+
+def test_a_name_that_was_removed_is_free(modules):
+    modules("shelf_one", module_text("first", REGISTERS))
+    for name in registry.add_objectives("unrelated", registry.TextSource(lambda split: [], splits=("train",))):
+        seqio.TaskRegistry.remove(name)
+    for suffix in ("span_corruption", "mlm", "causal_lm", "prefix_lm"):
+        seqio.TaskRegistry.remove(f"owned_{suffix}")
+    seqio.MixtureRegistry.remove("owned_mix")
+    modules("shelf_two", module_text("second", REGISTERS))
+    assert text_of() == "second"

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from t2t.data import text_files
+from t2t.data import corpora, text_files
 from t2t.data.text_files import CorpusError, Skipped, check_characters, open_bytes, read_lines, read_units
 
 
@@ -118,3 +118,28 @@ def test_a_document_of_fifty_megabytes(tmp_path):
     for unit in ("file", "paragraph", "line"):
         (place, text), *others = read_units(path, unit)
         assert (len(text), place, others) == (50_000_000, f"{unit} 1", [])
+
+
+def test_utf_16_without_a_mark_is_no_text(tmp_path):
+    """Every byte of it is UTF-8: only that half of them are 0 tells."""
+    path = tmp_path / "a.txt"
+    path.write_bytes("Good.\n\nSome text.\n".encode("utf-16-le"))
+    with pytest.raises(CorpusError, match=r"a.txt: byte 1 is 0, .* UTF-16, or no text.*iconv -f utf-16le"):
+        list(text_files.read_lines(path))
+    with pytest.raises(CorpusError, match="line 3 of b holds a byte of 0"):
+        text_files.check_characters("a\0b", "line 3 of b")
+
+
+def test_documents_with_a_byte_of_0_are_left_out_and_counted(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"Good.\n\nN\0o.\n\nGood too.\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "Good."}\n{"text": "N\\u0000o."}\n')
+    skipped = text_files.Skipped()
+    reader = corpora.FileReader(on_error="skip")
+    rows = [row["text"] for row in reader.rows([tmp_path / "a.txt", tmp_path / "a.jsonl"], skipped)]
+    assert rows == ["Good.", "Good too.", "Good."]
+    assert (skipped.unreadable, skipped.first) == (
+        2,
+        f"{tmp_path / 'a.txt'}, paragraph 2 holds a byte of 0: it is UTF-16, or no text.",
+    )
+    with pytest.raises(CorpusError, match="line 2: field 'text' holds a byte of 0"):
+        list(corpora.FileReader().rows([tmp_path / "a.jsonl"]))

@@ -126,6 +126,7 @@ def test_books_are_mixed_with_wikipedia(modules):
     for objective in ("mlm", "mlm_nsp", "mlm_sop", "permutation_lm"):
         mixture = seqio.MixtureRegistry.get(f"wikipedia_books_{objective}")
         assert {task.name for task in mixture.tasks} == {f"wikipedia_{objective}", f"books_{objective}"}
+    assert {"wikipedia_books_bart", "wikipedia_books_mlm_span"} <= set(seqio.MixtureRegistry.names())
     assert "wikipedia_books_permutation_lm_bidirectional" not in seqio.MixtureRegistry.names()
 
 
