@@ -9,7 +9,7 @@ and stays light.
 import dataclasses
 from typing import Any, Literal
 
-RESUMABLE = ("train.steps", "data.eval_files", "evaluate", "checkpoint", "mesh")
+RESUMABLE = ("train.steps", "data.eval_files", "evaluate", "checkpoint", "mesh", "topology")
 """The settings that may change between a run and its continuation."""
 
 
@@ -183,6 +183,8 @@ class Experiment:
     evaluate: Evaluate = Evaluate()
     checkpoint: Checkpoint = Checkpoint()
     mesh: Mesh = Mesh()
+    topology: str | None = None
+    """TPU slice the config is made for, such as v5e:4x4; t2t plan checks it."""
 
     def __post_init__(self):
         """Refuse names that are no name of a directory."""
