@@ -112,12 +112,10 @@ def _search(plan: "Plan", devices: Sequence[object], options: Options) -> "Plan"
             return compiled.compile_step(pieces, quick=True)  # type: ignore[arg-type]
 
     experiment = plan.pieces.experiment
-    nothing = search.Variant(experiment, (), 1.0)
-    first = search.Tried(nothing, plan.pieces, plan.outcome)  # type: ignore[arg-type]
     found = search.search(
         experiment,
         plan.topology,
-        first,
+        plan.outcome,  # type: ignore[arg-type]
         wanted=options.alternatives,
         tries=options.tries,
         compile_variant=compile_variant,

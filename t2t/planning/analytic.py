@@ -7,11 +7,13 @@ everything. The compiler keeps less where it fuses and more where it copies.
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from t2t.config import Experiment
 from t2t.planning.collectives import Collective
 from t2t.planning.compiled import batch_shapes
 from t2t.train import build
@@ -63,9 +65,8 @@ class Kept:
     fixed: float
     per_row: float
 
-    def on_chip(self, pieces: Pieces) -> float:
-        """For the rows, and the parts of the model, that a chip of this run has."""
-        mesh, experiment = pieces.mesh.shape, pieces.experiment
+    def on_chip(self, experiment: Experiment, mesh: Mapping[str, int]) -> float:
+        """For the rows, and the parts of the model, that a chip of this run has on a mesh of this shape."""
         parts = mesh["data"] * mesh["fsdp"] * experiment.train.micro_batches
         rows = experiment.data.batch_size / parts
         within = mesh["tensor"] * mesh["sequence"]

@@ -6,7 +6,7 @@ down least. The estimate of `t2t.planning.analytic` tells which are worth compil
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t.config import Experiment
@@ -20,6 +20,8 @@ REMATS = {"none": 1.0, "dots": 1.05, "dots_no_batch": 1.2, "full": 1.33}
 """What the backward pass computes again, with the assumed time of a step relative to `none`."""
 DOUBLED = {"micro_batches": 1.03, "fsdp": 1.06, "tensor": 1.15, "batch_size": 1.6}
 """The assumed time of a step relative to before, for each doubling; of the batch for each halving, the last resort."""
+HALVINGS = 3
+"""Of the batch, at most."""
 MARGIN = 1.1
 """Estimates up to so much of the memory are tried."""
 
@@ -113,7 +115,9 @@ def _meshes(experiment: Experiment, topology: Topology) -> Iterator[tuple[dict[s
 
 def _batches(experiment: Experiment) -> Iterator[tuple[dict[str, Any], float]]:
     size, factor = experiment.data.batch_size, 1.0
-    while size % 2 == 0 and size > 2:
+    for _ in range(HALVINGS):
+        if size % 2:
+            return
         size, factor = size // 2, factor * DOUBLED["batch_size"]
         yield {"data.batch_size": size}, factor
 
@@ -133,36 +137,54 @@ def _changed(experiment: Experiment, changes: dict[str, Any]) -> Experiment:
 
 @dataclasses.dataclass
 class Estimator:
-    """How much memory a variant needs, corrected by what compilations found."""
+    """How much memory a variant needs, corrected by what compilations found.
 
-    capacity: int
+    State depends on the mesh alone, what a row keeps on rematerialisation alone: each is worked out once.
+    """
+
+    devices: Sequence[Any]
     correction: float = 1.0
+    _held: dict[Any, tuple[analytic.Held, Mapping[str, int]] | None] = dataclasses.field(default_factory=dict)
     _kept: dict[Any, analytic.Kept] = dataclasses.field(default_factory=dict)
 
-    def raw(self, pieces: Pieces) -> tuple[float, float]:
-        """Bytes that are there before the step, and those that it adds."""
-        remat = pieces.experiment.train.remat
-        if remat not in self._kept:
-            self._kept[remat] = analytic.kept(pieces)
-        known = analytic.held(pieces)
-        return known.arguments, known.gradients + self._kept[remat].on_chip(pieces)
+    def __call__(self, experiment: Experiment) -> float | None:
+        """Bytes on a chip; None where the sizes do not go together."""
+        parts = self._parts(experiment)
+        return None if parts is None else parts[0] + self.correction * parts[1]
 
-    def __call__(self, pieces: Pieces) -> float:
-        """Bytes on a chip."""
-        arguments, added = self.raw(pieces)
-        return arguments + self.correction * added
-
-    def learn(self, pieces: Pieces, outcome: Step | Overflow) -> None:
+    def learn(self, experiment: Experiment, outcome: Step | Overflow) -> None:
         """Corrects itself by what a variant really needs, so that no estimate is too hopeful twice."""
-        arguments, added = self.raw(pieces)
+        arguments, added = self._parts(experiment) or (0.0, 1.0)
         real = outcome.required if isinstance(outcome, Overflow) else outcome.peak - arguments
-        self.correction = max(self.correction, real / max(added, 1.0)) if real > 0 else self.correction
+        self.correction = max(self.correction, real / max(added, 1.0))
+
+    def _parts(self, experiment: Experiment) -> tuple[float, float] | None:
+        """Bytes that are there before a step, and those that it adds, by the estimate."""
+        if experiment.mesh not in self._held:
+            self._held[experiment.mesh] = self._look(experiment)
+        found = self._held[experiment.mesh]
+        if found is None:
+            return None
+        held, mesh = found
+        rows = experiment.data.batch_size / (mesh["data"] * mesh["fsdp"] * experiment.train.micro_batches)
+        if rows != int(rows):
+            return None
+        if experiment.train.remat not in self._kept:
+            self._kept[experiment.train.remat] = analytic.kept(compiled.pieces_of(experiment, self.devices))
+        return held.arguments, held.gradients + self._kept[experiment.train.remat].on_chip(experiment, mesh)
+
+    def _look(self, experiment: Experiment) -> tuple[analytic.Held, Mapping[str, int]] | None:
+        try:
+            pieces = compiled.pieces_of(experiment, self.devices)
+        except UsageError:
+            return None
+        return analytic.held(pieces), pieces.mesh.shape
 
 
 def search(
     experiment: Experiment,
     topology: Topology,
-    first: Tried,
+    first: Step | Overflow,
     *,
     wanted: int,
     tries: int,
@@ -171,13 +193,22 @@ def search(
 ) -> Iterator[Tried]:
     """Compiles variants until `wanted` of them fit, in different settings, or `tries` were compiled.
 
+    Args:
+        experiment: the run, which does not fit.
+        topology: the chips.
+        first: what compiling the run itself gave.
+        wanted: changes that fit, in different settings.
+        tries: compilations at most.
+        compile_variant: compiles.
+        devices: of the topology.
+
     Raises:
-        ValueError: `first`, the run itself, fits.
+        ValueError: the run fits.
     """
-    if first.fits:
+    if isinstance(first, Step):
         raise ValueError("the run fits: there is nothing to search")
-    estimator = Estimator(capacity=topology.chip.hbm)
-    estimator.learn(first.pieces, first.outcome)
+    estimate = Estimator(devices=devices)
+    estimate.learn(experiment, first)
     fitting: set[frozenset[str]] = set()
     for variant in variants(experiment, topology):
         settings = frozenset("mesh" if name.startswith("mesh.") else name for name, _ in variant.changes)
@@ -185,15 +216,13 @@ def search(
             return
         if any(known <= settings for known in fitting):
             continue  # fewer changes do
-        try:
-            pieces = compiled.pieces_of(variant.experiment, devices)
-        except UsageError:
-            continue  # sizes that do not go together
-        if estimator(pieces) > MARGIN * estimator.capacity:
+        needed = estimate(variant.experiment)
+        if needed is None or needed > MARGIN * topology.chip.hbm:
             continue
         tries -= 1
+        pieces = compiled.pieces_of(variant.experiment, devices)
         tried = Tried(variant, pieces, compile_variant(variant, pieces))
-        estimator.learn(pieces, tried.outcome)
+        estimate.learn(variant.experiment, tried.outcome)
         if tried.fits:
             fitting.add(settings)
         yield tried

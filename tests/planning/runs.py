@@ -5,8 +5,9 @@ import sys
 from typing import Any
 
 import pytest
-
 from models import tiny
+from test_architecture import ROOT
+
 from t2t import heads
 from t2t.config import Data, Experiment, Mesh, Train
 from t2t.families import xlnet
@@ -15,7 +16,6 @@ from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.objectives.permutation import PermutationLanguageModeling
 from t2t.train.optimizer import Adafactor, AdamW, Constant, InverseSquareRoot
-from test_architecture import ROOT
 
 if (ROOT / ".libtpu").is_dir() and str(ROOT / ".libtpu") not in sys.path:
     sys.path.append(str(ROOT / ".libtpu"))

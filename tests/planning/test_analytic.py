@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 import pytest
-
 from planning import runs
+
 from t2t.planning import analytic, compiled, topology
 from t2t.planning.analytic import Kept
 
@@ -50,7 +50,7 @@ def test_what_is_kept_grows_with_rows_and_falls_with_rematerialisation(architect
 
 def test_the_part_of_a_chip():
     pieces = pieces_of("decoder", train={"micro_batches": 2}, mesh={"fsdp": 2, "tensor": 1}, data={"batch_size": 32})
-    assert Kept(fixed=40.0, per_row=3.0).on_chip(pieces) == 40 / 2 + 3 * 32 / 8 / 2
+    assert Kept(fixed=40.0, per_row=3.0).on_chip(pieces.experiment, pieces.mesh.shape) == 40 / 2 + 3 * 32 / 8 / 2
 
 
 def test_exchanges_of_fsdp():

@@ -1,8 +1,8 @@
 """Names of slices, their sizes, and devices that look as libtpu's do."""
 
 import pytest
-
 from planning.runs import needs_libtpu
+
 from t2t.errors import UsageError
 from t2t.planning import topology
 
