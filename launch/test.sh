@@ -49,6 +49,14 @@ if [ ! -e .beam/apache_beam-2.77.0.dist-info ]; then
         echo "could not install .beam: tests of pipelines are skipped" >&2
 fi
 
+# The compiler for TPU lives beside the environment, in .libtpu: where JAX finds it and no TPU, it complains at length.
+if [ ! -e .libtpu/libtpu-0.0.42.1.dist-info ]; then
+    echo "installing libtpu 0.0.42.1 into .libtpu"
+    rm -rf .libtpu
+    pip --target .libtpu --no-deps libtpu==0.0.42.1 ||
+        echo "could not install .libtpu: tests that compile for TPU are skipped" >&2
+fi
+
 .venv/bin/ruff format --check .
 .venv/bin/ruff check .
 .venv/bin/python -m mkdocs build --strict --quiet

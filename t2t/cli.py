@@ -26,6 +26,7 @@ COMMANDS = {
     "score": "log-probabilities of the lines of a file",
     "export": "write a run as a Hugging Face directory",
     "import": "write a Hugging Face directory as a model directory",
+    "plan": "what a run would take on a slice of TPU chips, without one",
     "report": "what runs have reached, beside baselines",
     "presets": "list published models, or show one",
     "tasks": "list tasks, or show examples of one",

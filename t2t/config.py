@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 RESUMABLE = (
     "train.steps", "train.compile_cache", "data.eval_files", "evaluate", "checkpoint", "faults", "watch", "mesh",
+    "topology",
 )  # fmt: skip
 """The settings that may change between a run and its continuation."""
 
@@ -260,6 +261,8 @@ class Experiment:
     faults: Faults = Faults()
     watch: Watch = Watch()
     mesh: Mesh = Mesh()
+    topology: str | None = None
+    """TPU slice the config is made for, such as v5e:4x4; t2t plan checks it."""
 
     def __post_init__(self):
         """Refuse names that are no name of a directory."""

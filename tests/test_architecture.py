@@ -37,6 +37,7 @@ MAY_IMPORT = {
         "types", "vocabulary", "errors", "data", "hf.load", "hf.files", "hf.frames", "hf.hub", "hf.original_t5",
         "hf.table", "hf.tensors",
     },
+    "planning": {"train", "sharding", "config", "vocabulary", "errors"},
     "decode": {"models", "nn", "functional", "types", "vocabulary"},
     "hf": {
         "models", "nn", "vocabulary", "families", "types", "heads", "config", "config_values", "errors", "staging",

@@ -28,7 +28,8 @@ def get_config() -> Experiment:
         optimizer=AdamW(
             learning_rate=Cosine(peak=6e-4, warmup_steps=700, end=6e-5), b2=0.95, weight_decay=0.1, clip_norm=1.0
         ),
-        train=Train(steps=570_000, log_every=100),
+        train=Train(steps=570_000, log_every=100, micro_batches=4),
         evaluate=Evaluate(tasks=("c4_causal_lm",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v6e:4x4",
     )

@@ -12,19 +12,34 @@ Command: t2t train pretrain/t5_v1_1_small --vocabulary PATH
 """
 
 import dataclasses
+from typing import Literal
 
 from configs.pretrain import t5_small
-from t2t.config import Experiment
+from t2t.config import Experiment, Mesh
 from t2t.families import t5
 
 
 def get_config() -> Experiment:
     """T5-small's run with the model, the batch and the length of 1.1."""
+    return of_size(size="small", topology="v5e:4x4", micro_batches=4)
+
+
+def of_size(
+    *,
+    size: Literal["small", "base", "large", "xl", "xxl"],
+    topology: str,
+    micro_batches: int = 1,
+    mesh: Mesh | None = None,
+    remat: Literal["full", "dots_no_batch"] | None = None,
+) -> Experiment:
+    """The run of any size: they differ in the model, and in how it is laid out on its chips."""
     base = t5_small.get_config()
     return dataclasses.replace(
         base,
-        name="t5_v1_1_small",
-        model=t5.PRESETS["t5-v1_1-small"](),
+        name=f"t5_v1_1_{size}",
+        model=t5.PRESETS[f"t5-v1_1-{size}"](),
         data=dataclasses.replace(base.data, batch_size=2048),
-        train=dataclasses.replace(base.train, steps=1_000_000),
+        train=dataclasses.replace(base.train, steps=1_000_000, micro_batches=micro_batches, remat=remat),
+        mesh=Mesh() if mesh is None else mesh,
+        topology=topology,
     )

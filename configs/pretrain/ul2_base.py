@@ -54,4 +54,5 @@ def get_config() -> Experiment:
             tasks=("c4_ul2_r3_15", "c4_ul2_x3_50", "c4_ul2_x64_15", "c4_ul2_s25"), every=10_000, max_examples=1024
         ),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:4x4",
     )

@@ -54,7 +54,8 @@ def get_config() -> Experiment:
             weight_decay=0.01,
             clip_norm=1.0,
         ),
-        train=Train(steps=1_000_000, log_every=100),
+        train=Train(steps=1_000_000, log_every=100, micro_batches=2),
         evaluate=Evaluate(tasks=("wikipedia_permutation_lm_forward",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:4x4",
     )

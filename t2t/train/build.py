@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -50,8 +50,13 @@ class Pieces:
         return jax.tree.map(lambda leaf: leaf.sharding, self.state)
 
 
-def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
-    """The pieces of a run on all devices there are.
+def build(experiment: Experiment, vocabulary: Vocabulary, *, devices: Sequence[Any] | None = None) -> Pieces:
+    """The pieces of a run.
+
+    Args:
+        experiment: what to train.
+        vocabulary: what its tokens are.
+        devices: on which; None = all there are. They need not exist: a topology's do for compiling.
 
     Raises:
         UsageError: sizes that do not go together: batch and devices, vocabulary and embedding.
@@ -61,8 +66,8 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
     if isinstance(experiment.objective, base.KnowsVocabulary):
         experiment = dataclasses.replace(experiment, objective=experiment.objective.for_vocabulary(vocabulary))
     try:
-        models = make_networks(experiment)
-        mesh = sharding.make_mesh(experiment.mesh)
+        models = make_networks(experiment, devices)
+        mesh = sharding.make_mesh(experiment.mesh, devices=devices)
         sharding.check_batch_size(experiment.data.batch_size, mesh, micro_batches=experiment.train.micro_batches)
         shapes = {role: network.shapes() for role, network in models.items()}
         axes = {role: network.logical_axes() for role, network in models.items()}
@@ -91,13 +96,13 @@ def build(experiment: Experiment, vocabulary: Vocabulary) -> Pieces:
     )
 
 
-def make_networks(experiment: Experiment) -> dict[str, Network]:
+def make_networks(experiment: Experiment, devices: Sequence[Any] | None = None) -> dict[str, Network]:
     """The networks by role: `model`, or those of a pair.
 
     Raises:
         ValueError: a pair without the objective of pairs, or the other way round.
     """
-    options = {"dtype": compute_dtype(experiment.train.dtype), "remat": experiment.train.remat}
+    options = {"dtype": compute_dtype(experiment.train.dtype, devices), "remat": experiment.train.remat}
     learns_pair = isinstance(experiment.objective, ReplacedTokenDetection)
     if isinstance(experiment.model, ElectraConfig) != learns_pair:
         raise ValueError(
@@ -150,17 +155,19 @@ def summary(pieces: Pieces) -> str:
     parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(pieces.state.params))
     devices = " x ".join(f"{axis}={size}" for axis, size in pieces.mesh.shape.items() if size > 1) or "1 device"
     dtype = jnp.dtype(next(iter(pieces.models.values())).dtype).name
+    kind = pieces.mesh.devices.flat[0].device_kind
     return (
-        f"{experiment.name}: {parameters:,} parameters, {dtype}, {jax.devices()[0].device_kind} ({devices}), "
+        f"{experiment.name}: {parameters:,} parameters, {dtype}, {kind} ({devices}), "
         f"{experiment.train.steps:,} steps of {experiment.data.batch_size} rows, "
         f"vocabulary of {pieces.vocabulary.size:,}"
     )
 
 
-def compute_dtype(name: str) -> Any:
-    """The dtype of activations; auto is bfloat16 on accelerators and float32 on CPUs."""
+def compute_dtype(name: str, devices: Sequence[Any] | None = None) -> Any:
+    """The dtype of activations on these devices (None: those there are); auto is float32 on CPUs, else bfloat16."""
     if name == "auto":
-        return jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+        platform = devices[0].platform if devices else jax.default_backend()
+        return jnp.float32 if platform == "cpu" else jnp.bfloat16
     return jnp.dtype(name).type
 
 
