@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from t2t.functional import precision
+from t2t.functional import parallel, precision
 from t2t.nn import checks, projection
 from t2t.nn.adaptive import AdaptiveSoftmaxHead
 from t2t.nn.classification import ClassificationHead
@@ -196,4 +196,6 @@ def _vocabulary_scores(hidden: Array, *, table: Array, kernel: Array | None, bia
     if bias is not None:
         logits = projection.add_bias(logits, bias.astype(logits.dtype))
     axes = ("batch", *("length",) * (logits.ndim - 2), "vocab") if logits.ndim > 1 else ("vocab",)
-    return nn.with_logical_constraint(logits, axes[-logits.ndim :])
+    # A loss in chunks calls this on each device for its own rows, which are then nothing to split.
+    rules = parallel.free_rules(nn.get_logical_axis_rules())
+    return nn.with_logical_constraint(logits, axes[-logits.ndim :], rules=rules)
