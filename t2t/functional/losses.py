@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
-from t2t.functional import precision
+from t2t.functional import parallel, precision
 
 
 @jax.tree_util.register_dataclass
@@ -156,46 +156,116 @@ def cross_entropy(
 def chunked_cross_entropy(
     hidden: Float[Array, "B T D"],
     *,
-    logits: Callable[[Array], Array],
+    logits: Callable[[Any, Array], Array],
+    params: Any,
     targets: Int[Array, "B T"],
     weights: Num[Array, "B T"],
     label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
     chunk: int | None = None,
 ) -> LossSums:
-    """`cross_entropy(logits(hidden), ...)`, holding the logits of only `chunk` positions of each row at a time.
+    """`cross_entropy(logits(params, hidden), ...)`, holding the logits of only `chunk` positions of each row at a time.
 
-    The chunks are walked by a scan whose body is rematerialised, so that neither the forward nor the backward pass
-    keeps an array of [B, T, V]; each chunk's logits are computed twice.
+    The gradient is computed in the forward pass, chunk by chunk while its logits are there, and scaled in the backward
+    pass: no chunk is projected twice, and neither pass holds an array of [B, T, V]. For that the share of the squares
+    of log Z in what is minimised must be known: the gradient is that of any multiple of `cross_entropy + z_loss *
+    squared_log_normalizer`, and NaN for other combinations. Accuracy and weights have no gradient.
+
+    On a mesh each device walks through its own rows and positions. What it adds to the gradient of the vocabulary stays
+    its own until the last chunk, and is then added up over the devices once.
 
     Args:
         hidden: what the vocabulary projection reads.
-        logits: the vocabulary projection, from [B, t, D] to [B, t, V].
+        logits: the vocabulary projection, from parameters and [B, t, D] to [B, t, V].
+        params: a tree of which it reads what it needs.
         targets: ids in [0, V).
         weights: factor of each position's loss.
         label_smoothing: see `token_losses`.
-        chunk: positions of each row in one chunk; None or at least T: all at once.
+        z_loss: coefficient of the squares of log Z relative to that of the cross entropy; read with a `chunk` only.
+        chunk: positions of each row (of each device's part of it) in one chunk; None or at least T: all at once.
     """
-    length = hidden.shape[1]
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk={chunk}: a chunk holds at least one position (None = the whole length at once)")
-    if chunk is None or chunk >= length:
-        return cross_entropy(logits(hidden), targets=targets, weights=weights, label_smoothing=label_smoothing)
+    if chunk is None or chunk >= hidden.shape[1]:
+        return cross_entropy(logits(params, hidden), targets=targets, weights=weights, label_smoothing=label_smoothing)
+    project, read = _only_read(logits, params, hidden[:, :chunk])
+    settings = _Chunks(project, label_smoothing, z_loss, chunk)
+    return parallel.over_rows(functools.partial(_chunked_sums, settings), (hidden, targets, weights), shared=read)
 
-    num_chunks = -(-length // chunk)
 
-    def split(x: Array) -> Array:
-        padding = [(0, 0), (0, num_chunks * chunk - length)] + [(0, 0)] * (x.ndim - 2)
-        padded = jnp.pad(x, padding)  # with weight 0
-        return jnp.swapaxes(padded.reshape(x.shape[0], num_chunks, chunk, *x.shape[2:]), 0, 1)
+def _only_read(logits: Callable[[Any, Array], Array], params: Any, hidden: Array) -> tuple[Callable[..., Array], Any]:
+    """`logits` as a function of the leaves that it reads and of hidden states, and those leaves.
 
-    @jax.checkpoint
-    def chunk_sums(hidden_BtD: Array, targets: Array, weights: Array) -> LossSums:
-        return cross_entropy(logits(hidden_BtD), targets=targets, weights=weights, label_smoothing=label_smoothing)
+    The gradient of a scan carries a sum for every array that its body is given, read or not.
+    """
+    leaves, structure = jax.tree.flatten(params)
+    program = jax.make_jaxpr(logits)(params, hidden).jaxpr
+    used = {id(variable) for equation in program.eqns for variable in equation.invars}
+    is_read = [id(variable) in used for variable in program.invars[: len(leaves)]]
 
+    def project(read: list[Array], hidden: Array) -> Array:
+        remaining = iter(read)
+        return logits(jax.tree.unflatten(structure, [next(remaining) if is_in else None for is_in in is_read]), hidden)
+
+    return project, [leaf for leaf, is_in in zip(leaves, is_read, strict=True) if is_in]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunks:
+    project: Callable[..., Array]
+    label_smoothing: float
+    z_loss: float
+    size: int
+
+    def sums(self, read: list[Array], hidden: Array, targets: Array, weights: Array) -> tuple[Array, LossSums]:
+        """What is minimised of one chunk, and its sums."""
+        logits = self.project(read, hidden)
+        sums = cross_entropy(logits, targets=targets, weights=weights, label_smoothing=self.label_smoothing)
+        return sums.cross_entropy + self.z_loss * sums.squared_log_normalizer, sums
+
+    def split(self, x: Array) -> Array:
+        """[B, T, ...] as [chunks, B, size, ...], padded with 0: the weight of what is added."""
+        num_chunks = -(-x.shape[1] // self.size)
+        padding = [(0, 0), (0, num_chunks * self.size - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
+        return jnp.swapaxes(jnp.pad(x, padding).reshape(x.shape[0], num_chunks, self.size, *x.shape[2:]), 0, 1)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _chunked_sums(chunks: _Chunks, rows: tuple[Array, Array, Array], read: list[Array]) -> LossSums:
     def add(total: LossSums, chunk: tuple[Array, Array, Array]) -> tuple[LossSums, None]:
-        return jax.tree.map(jnp.add, total, chunk_sums(*chunk)), None
+        return jax.tree.map(jnp.add, total, chunks.sums(read, *chunk)[1]), None
 
-    chunks = (split(hidden), split(targets), split(weights))
-    shapes = jax.eval_shape(chunk_sums, *jax.tree.map(lambda x: x[0], chunks))
-    zero = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
-    return jax.lax.scan(add, zero, chunks)[0]
+    parts = tuple(map(chunks.split, rows))
+    return jax.lax.scan(add, _zero_sums(chunks, read, parts), parts)[0]
+
+
+def _chunked_sums_and_gradients(chunks: _Chunks, rows: tuple[Array, Array, Array], read: list[Array]) -> Any:
+    def add(carry: Any, chunk: tuple[Array, Array, Array]) -> tuple[Any, Array]:
+        total, of_read = carry
+        gradients = jax.value_and_grad(chunks.sums, argnums=(0, 1), has_aux=True)
+        (_, sums), (of_these, of_hidden) = gradients(read, *chunk)
+        return jax.tree.map(jnp.add, (total, of_read), (sums, of_these)), of_hidden
+
+    parts = tuple(map(chunks.split, rows))
+    zeros = _zero_sums(chunks, read, parts), jax.tree.map(jnp.zeros_like, read)
+    (total, of_read), of_hidden = jax.lax.scan(add, zeros, parts)
+    hidden, targets, weights = rows
+    of_hidden = jnp.swapaxes(of_hidden, 0, 1).reshape(hidden.shape[0], -1, hidden.shape[2])[:, : hidden.shape[1]]
+    return total, (of_hidden, jnp.zeros_like(weights), of_read)
+
+
+def _zero_sums(chunks: _Chunks, read: list[Array], parts: Any) -> LossSums:
+    shapes = jax.eval_shape(chunks.sums, read, *jax.tree.map(lambda x: x[0], parts))[1]
+    return jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+
+
+def _scaled_gradients(chunks: _Chunks, saved: Any, gradient: LossSums) -> tuple[Any, list[Array]]:
+    of_hidden, of_weights, of_read = saved
+    wanted = chunks.z_loss * gradient.cross_entropy
+    is_known = jnp.isclose(gradient.squared_log_normalizer, wanted, rtol=1e-5, atol=0)
+    scale = jnp.where(is_known, gradient.cross_entropy, jnp.nan)
+    of_hidden, of_read = jax.tree.map(lambda x: x * scale.astype(x.dtype), (of_hidden, of_read))
+    return (of_hidden, None, of_weights), of_read
+
+
+_chunked_sums.defvjp(_chunked_sums_and_gradients, _scaled_gradients)

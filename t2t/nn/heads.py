@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from t2t.functional import precision
+from t2t.functional import parallel, precision
 from t2t.nn import checks, projection
 from t2t.nn.adaptive import AdaptiveSoftmaxHead
 from t2t.nn.classification import ClassificationHead
@@ -190,13 +190,15 @@ def _vocabulary_bias(module: Any) -> Array:
 def _vocabulary_scores(hidden: Array, *, table: Array, kernel: Array | None, bias: Array | None) -> Array:
     wide = precision.at_least_float32(hidden.dtype)
     axes = ("batch", *("length",) * (hidden.ndim - 2)) if hidden.ndim > 1 else ()
+    # A loss in chunks calls this on each device for its own rows, which are then nothing to split.
+    rules = parallel.free_rules(nn.get_logical_axis_rules())
     # Without this, a width that the layer before divided over `tensor` meets the vocabulary, divided over it too, and
     # on a mesh of three axes XLA makes a wrong gradient of that, without a word.
-    hidden = nn.with_logical_constraint(hidden, (*axes, None))
+    hidden = nn.with_logical_constraint(hidden, (*axes, None), rules=rules)
     if kernel is None:
         logits = jnp.einsum("...D,VD->...V", hidden, table, preferred_element_type=wide)
     else:
         logits = jnp.einsum("...D,DV->...V", hidden, kernel.astype(hidden.dtype), preferred_element_type=wide)
     if bias is not None:
         logits = projection.add_bias(logits, bias.astype(logits.dtype))
-    return nn.with_logical_constraint(logits, (*axes, "vocab"))
+    return nn.with_logical_constraint(logits, (*axes, "vocab"), rules=rules)

@@ -73,10 +73,12 @@ class LanguageModeling:
             carry = segments.then(carry, memory=output.memory, token=segments.last_tokens(targets, **place))
         sums = losses.chunked_cross_entropy(
             output.last_hidden,
-            logits=lambda x: network.logits(theta, x),
+            logits=network.logits,
+            params=theta,
             targets=targets,
             weights=jnp.asarray(batch["decoder_loss_weights"]),
             label_smoothing=self.label_smoothing,
+            z_loss=self.z_loss,
             chunk=self.logits_chunk,
         )
         return terms(sums, self.z_loss), metrics(sums), carry

@@ -70,10 +70,12 @@ class MaskedLanguageModeling:
             targets, weights = batch["encoder_target_tokens"], batch["encoder_loss_weights"]
         return losses.chunked_cross_entropy(
             hidden,
-            logits=lambda x: network.logits(theta, x),
+            logits=network.logits,
+            params=theta,
             targets=jnp.asarray(targets),
             weights=jnp.asarray(weights),
             label_smoothing=self.label_smoothing,
+            z_loss=self.z_loss,
             chunk=self.logits_chunk,
         )
 

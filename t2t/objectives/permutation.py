@@ -65,10 +65,12 @@ class PermutationLanguageModeling(MaskedLanguageModeling):
         output = network.hidden(theta, batch, key=key, **segments.now(carry))
         sums = losses.chunked_cross_entropy(
             output.last_hidden,
-            logits=lambda x: network.logits(theta, x),
+            logits=network.logits,
+            params=theta,
             targets=jnp.asarray(batch["encoder_predict_targets"]),
             weights=jnp.asarray(batch["encoder_predict_weights"]),
             label_smoothing=self.label_smoothing,
+            z_loss=self.z_loss,
             chunk=self.logits_chunk,
         )
         left = {"memory": output.memory} if carry else {}

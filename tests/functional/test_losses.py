@@ -111,6 +111,10 @@ def test_bfloat16_logits_are_summed_in_float32():
     np.testing.assert_array_equal(got.cross_entropy, want.cross_entropy)
 
 
+def project(params, hidden):
+    return jnp.einsum("BTD,DV->BTV", hidden, params["kernel"])
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 9, None])
 def test_chunks_change_nothing(chunk):
     """Also where the length is not a multiple of the chunk; loss and both gradients."""
@@ -122,10 +126,12 @@ def test_chunks_change_nothing(chunk):
     def loss(hidden, kernel, chunk):
         sums = losses.chunked_cross_entropy(
             hidden,
-            logits=lambda x: jnp.einsum("BTD,DV->BTV", x, kernel),
+            logits=project,
+            params={"kernel": kernel, "not read": jnp.zeros(3)},
             targets=jnp.asarray(targets),
             weights=jnp.asarray(weights),
             label_smoothing=0.1,
+            z_loss=0.01,
             chunk=chunk,
         )
         return sums.cross_entropy + 0.01 * sums.squared_log_normalizer, sums
@@ -144,7 +150,8 @@ def test_chunks_never_hold_all_logits():
     def loss(hidden, kernel, chunk):
         return losses.chunked_cross_entropy(
             hidden,
-            logits=lambda x: jnp.einsum("BTD,DV->BTV", x, kernel),
+            logits=project,
+            params={"kernel": kernel, "not read": jnp.zeros(3)},
             targets=jnp.zeros((B, length), jnp.int32),
             weights=jnp.ones((B, length)),
             chunk=chunk,
@@ -176,7 +183,8 @@ def test_refuses(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         losses.chunked_cross_entropy(
             jnp.asarray(logits),
-            logits=lambda x: x,
+            logits=lambda params, x: x,
+            params={},
             targets=jnp.asarray(targets),
             weights=jnp.asarray(weights),
             **options,
