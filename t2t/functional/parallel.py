@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax import Array
 from jax.sharding import PartitionSpec
 
 WITHIN_ROWS = ("tensor", "sequence")
