@@ -126,7 +126,7 @@ def test_an_objective_that_the_batches_do_not_serve_is_refused():
         ("model", None, "an EncoderConfig"),
         ("objective", None, "an objective of t2t.objectives"),
         ("objective", LanguageModeling, "an objective of t2t.objectives"),
-        ("optimizer", Constant(peak=1e-2), "Adafactor or AdamW"),
+        ("optimizer", Constant(peak=1e-2), "Adafactor, AdamW or LAMB"),
     ],
 )
 def test_parts_of_another_kind_are_refused(field, value, possible):
