@@ -1,8 +1,8 @@
 """Examples of tasks that can be read without TensorFlow: those that seqio gives, without the second it takes to begin.
 
-They are the tasks of t2t on texts in memory or on files: named by `seqio.preprocessors.rekey`, or a prefix put before
-them; tokenised by `preprocessors.tokenize` with vocabularies of ours; then cut by `preprocessors.Chunk`, ended by EOS
-as seqio does it, or left as they are.
+They are the tasks of t2t on texts in memory, on files or on rows of benchmarks: named by `seqio.preprocessors.rekey`,
+or a prefix put before them; tokenised by `preprocessors.tokenize` with vocabularies of ours; then cut by
+`preprocessors.Chunk`, ended by EOS as seqio does it, or left as they are.
 """
 
 import functools
@@ -18,6 +18,7 @@ from t2t.data import corpora, token_blocks, token_work
 from t2t.data.file_source import FileSource
 from t2t.data.one_shard import reads_as
 from t2t.data.registry import TextSource
+from t2t.data.supervised import SupervisedSource
 from t2t.data.token_blocks import Cut, Row
 from t2t.data.vocabularies import SeqioVocabulary
 
@@ -38,7 +39,7 @@ def read(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> Examples |
     if None in before or after is None:
         return None
     rows, first = _rows(source, split)
-    if rows is None or not all(isinstance(value, str) for value in first.values()):
+    if rows is None or not (isinstance(source, SupervisedSource) or all(isinstance(v, str) for v in first.values())):
         return None
     try:
         named = functools.reduce(lambda row, step: step(row), before, first)
@@ -58,6 +59,8 @@ def _rows(source: seqio.DataSource, split: str) -> tuple[Iterable[Row] | None, R
     if reads_as(source, FileSource):
         names = source.reader.fields or (source.reader.key,)
         return corpora.read_rows(source.files[split], source.reader), dict.fromkeys(names, "")
+    if reads_as(source, SupervisedSource) and split in source.splits:
+        return source.examples(split), dict.fromkeys(source.kinds, "")
     if reads_as(source, TextSource) and (rows := source.rows(split)):
         return rows, rows[0]
     return None, {}

@@ -18,6 +18,7 @@ import seqio
 from t2t.data import templates
 from t2t.data.examples import get_task, split_corruption
 from t2t.data.one_shard import OneShardSource
+from t2t.data.supervised import SupervisedSource
 from t2t.data.texts import fields_read
 from t2t.data.translation_pairs import TranslationPairs
 
@@ -106,8 +107,9 @@ def with_files(
     """The task with a user's files as its train and validation split, everything else kept; it is not registered.
 
     Pretraining tasks (those that end in a corruption) read documents, under the name by which their own source has
-    them; supervised ones, and translations, read records with the fields that the task takes of its own source, such as
-    inputs and targets. Solved examples of instructions come from `files`; without any, from the task's own rows.
+    them; tasks of benchmarks (`SupervisedSource`) read the files in which these are published; other supervised ones,
+    and translations, read records with the fields that the task takes of its own source, such as inputs and targets.
+    Solved examples of instructions come from `files`; without any, from the task's own rows.
 
     Raises:
         ValueError: a name that is no task, or no files at all.
@@ -117,6 +119,8 @@ def with_files(
     if not splits:
         raise ValueError("with_files needs files or eval_files.")
     task = get_task(task)
+    if isinstance(task.source, SupervisedSource):
+        return task.replace(source=task.source.on_files(splits, on_error=on_error))
     _, corruption = split_corruption(task)
     if corruption is None or isinstance(task.preprocessors[0], TranslationPairs):
         source = FileSource(splits, fields=tuple(fields_read(task)), on_error=on_error)

@@ -4,8 +4,6 @@ Making a source reads nothing and needs no network, so that tasks can be registe
 """
 
 import functools
-import os
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,10 +14,8 @@ import seqio
 
 from t2t.data import cache
 from t2t.data.file_source import FileSource
+from t2t.data.official_files import CORPORA, corpora_directory
 from t2t.data.one_shard import OneShardSource
-
-CORPORA = "T2T_CORPORA"
-"""Environment variable: the directory of the folders of `FolderSource`; if unset, `corpora` where the command runs."""
 
 
 class FolderSource(FileSource):
@@ -47,7 +43,7 @@ class FolderSource(FileSource):
         Raises:
             MissingFileError: a split has none; the message says how they are fetched.
         """
-        root = pathlib.Path(os.environ.get(CORPORA, "corpora")) / self.folder
+        root = corpora_directory() / self.folder
         try:
             return {
                 split: [str(path) for path in corpora.find_files([str(root / pattern) for pattern in patterns])]

@@ -67,6 +67,23 @@ def read_records(
         yield texts
 
 
+def read_whole(path: pathlib.Path, suffix: str, *, on_error: OnError = "stop") -> Iterator[Placed]:
+    """Every record of JSON lines, a table or parquet with all its fields, as they are.
+
+    Raises:
+        CorpusError: the file cannot be read, or is of another kind.
+    """
+    if suffix in JSON:
+        return _read_json(path, on_error)
+    if suffix in TABLES:
+        return _read_table(path, (), suffix, on_error)
+    if suffix == ".parquet":
+        return _naming_the_vanished(path, _read_parquet(path, None))
+    raise CorpusError(
+        f"{path}: cannot tell the format from the name; known are {', '.join((*JSON, *TABLES, '.parquet'))}."
+    )
+
+
 def _texts(record: dict[str, Any] | CorpusError, fields: Sequence[str], place: str) -> dict[str, str]:
     if isinstance(record, CorpusError):
         raise record
@@ -157,13 +174,15 @@ def _pyarrow(path: pathlib.Path) -> Any:
     return pyarrow
 
 
-def _read_parquet(path: pathlib.Path, fields: Sequence[str]) -> Iterator[Placed]:
+def _read_parquet(path: pathlib.Path, fields: Sequence[str] | None) -> Iterator[Placed]:
+    """The rows of a file with these columns; None takes all."""
     pyarrow = _pyarrow(path)
     from pyarrow import parquet
 
     rows = itertools.count()
     try:
         with parquet.ParquetFile(path) as file:
+            fields = file.schema_arrow.names if fields is None else fields
             _check_columns(path, file.schema_arrow.names, fields)
             for batch in file.iter_batches(columns=list(fields)):
                 yield from _rows(path, batch, rows)
