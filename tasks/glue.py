@@ -32,7 +32,7 @@ ENTAILMENT = ("entailment", "neutral", "contradiction")
 TWO_WAY = ("entailment", "not_entailment")
 
 COLUMNS = {
-    "sentence": ("text",),
+    "sentence": ("text", "text_b"),
     "sentence1": ("#1 String", "text_a"),
     "sentence2": ("#2 String", "text_b"),
     "premise": ("sentence1", "text_a"),

@@ -27,6 +27,9 @@ class Options(arguments_lib.Processes):
     """Checkpoint of the run; None is the last."""
     output: str | None = None
     """Directory for results and predictions; None is RUN/eval (other splits: RUN/eval_SPLIT), for a config nowhere."""
+    submission: str | None = None
+    """Directory for predictions in the formats of GLUE, SuperGLUE and SQuAD, for their servers; usually of --split
+    test. None writes none."""
     print_config: bool = False
     """Print the experiment as JSON and stop."""
     dry_run: bool = False
@@ -65,6 +68,8 @@ def run(arguments: Sequence[str]) -> int:
     directory = _find_output(source, options)
     if directory is not None and not options.dry_run:
         arguments_lib.check_writable(directory, instead="give --output DIR, a directory that you may write")
+    if options.submission is not None and not options.dry_run:
+        arguments_lib.check_writable(pathlib.Path(options.submission), instead="give another --submission")
     with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
         opened, vocabulary = _open(experiment, source, options)
         if options.dry_run:
@@ -102,7 +107,7 @@ class _Evaluated:
 def _evaluate(
     experiment: Experiment, options: Options, directory: pathlib.Path | None, *, opened: Any, vocabulary: Any
 ) -> Mapping[str, _Evaluated]:
-    from t2t.train import build, evaluate, initialize, tasks
+    from t2t.train import build, evaluate, initialize, processes, submissions, tasks
 
     pieces = build.build(experiment, vocabulary)
     tasks.register(experiment)
@@ -110,10 +115,17 @@ def _evaluate(
     tasks.check_evaluated(wanted, pieces.converter)
     if not wanted:
         raise UsageError("there is nothing to evaluate: name tasks with --tasks")
+    if options.submission is not None:
+        submissions.check(wanted)
     params = initialize.load_params(opened, pieces)
     with arguments_lib.status() as say:
         evaluator = evaluate.Evaluator(pieces, wanted, split=options.split, on_progress=say)
         results = evaluator(params, _step_of(opened.path), directory=directory)
+    if options.submission is not None and processes.is_first():
+        for name, records in evaluator.records.items():
+            path, num_invalid = submissions.write(pathlib.Path(options.submission), name, records)
+            without = f", {num_invalid:,} of them no label: the first one stands for it" if num_invalid else ""
+            print(f"wrote {path}: {len(records):,} predictions{without}")
     return {
         name: _Evaluated(
             metrics=metrics,

@@ -10,8 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 OF_TOKENS = "accuracy"
 """The metric of objectives that is a fraction."""
 
-PER_CENT = frozenset({"accuracy", "exact_match", "f1", "bleu", "rouge1", "rouge2", "rougeLsum"})
-"""Metrics of texts that `t2t.train.text_metrics` gives in per cent; others have the unit that their task gives them."""
+PER_CENT = frozenset(
+    {"accuracy", "exact_match", "f1", "bleu", "rouge1", "rouge2", "rougeLsum"}
+    | {"average", "chrf", "gender_parity", "matthews", "pearson", "precision", "recall", "spearman"}
+)
+"""Metrics of texts that t2t's own functions give in per cent; others have the unit that their task gives them."""
 
 
 def present(metrics: Mapping[str, float | None], *, of_texts: Collection[str]) -> Iterator[tuple[str, str, float]]:

@@ -33,6 +33,8 @@ class Tasks:
     """Examples that are shown, of each task of a mixture."""
     statistics: int = 1000
     """Examples that are counted, of each task; 0 counts none."""
+    rates: bool = False
+    """Show only the rates of a mixture, by the numbers of examples that are published, and read nothing."""
     html: str | None = None
     """File of a page to write too, which holds everything and loads nothing."""
     split: str = "train"
@@ -72,8 +74,20 @@ def run(arguments: Sequence[str]) -> int:
         provider = examples_lib.get_provider(options.name)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _show(provider, options, vocabulary)
+    if options.rates:
+        _show_rates(provider)
+    else:
+        _show(provider, options, vocabulary)
     return 0
+
+
+def _show_rates(provider: Any) -> None:
+    from t2t.data import mixtures
+
+    try:
+        print(mixtures.stated_table(provider))
+    except ValueError as error:
+        raise UsageError(f"{error} Without --rates it is counted") from error
 
 
 def _check(options: Tasks) -> None:
@@ -89,6 +103,8 @@ def _check(options: Tasks) -> None:
     if not 1 <= options.open_rows <= (MAX_OPEN_ROWS if options.packing else 1):
         possible = f"lie between 1 and {MAX_OPEN_ROWS}" if options.packing else "be 1 with --no-packing"
         raise UsageError(f"--open-rows is {options.open_rows}; it must {possible}")
+    if options.rates and options.name is None:
+        raise UsageError("--rates are those of one mixture: name it")
     if options.html is not None:
         if options.name is None:
             raise UsageError("--html is a page of one task or mixture: name it")

@@ -120,7 +120,8 @@ def with_files(
         raise ValueError("with_files needs files or eval_files.")
     task = get_task(task)
     if isinstance(task.source, SupervisedSource):
-        return task.replace(source=task.source.on_files(splits, on_error=on_error))
+        source = task.source.on_files(splits, on_error=on_error)
+        return templates.with_solved(task.replace(source=source), source) if files else task.replace(source=source)
     _, corruption = split_corruption(task)
     if corruption is None or isinstance(task.preprocessors[0], TranslationPairs):
         source = FileSource(splits, fields=tuple(fields_read(task)), on_error=on_error)

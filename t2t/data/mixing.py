@@ -188,7 +188,7 @@ def by_exponent(exponent: float, *, split: str = "train") -> ExampleCount:
 
 
 def rate_table(rates: Mapping[str, float], sizes: Mapping[str, int]) -> str:
-    """The mixture as a table for people: task, examples, rate, share of the examples read.
+    """The mixture as a table for people: task, examples if they are known, rate, share of the examples read.
 
     >>> print(rate_table({"a": 1.0, "bc": 3.0}, {"a": 10, "bc": 2000}))
     task  examples  rate   share
@@ -197,7 +197,10 @@ def rate_table(rates: Mapping[str, float], sizes: Mapping[str, int]) -> str:
     """
     total = sum(rates.values())
     lines = [("task", "examples", "rate", "share")]
-    lines += [(name, f"{sizes[name]:,}", f"{rate:g}", f"{rate / total:.2%}") for name, rate in rates.items()]
+    lines += [
+        (name, f"{sizes[name]:,}" if name in sizes else "", f"{rate:g}", f"{rate / total:.2%}")
+        for name, rate in rates.items()
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = [
         "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])

@@ -52,6 +52,26 @@ def rate_table(spec: Spec, counts: Mapping[str, int]) -> str:
     return mixing.rate_table(flat_rates(spec, counts), counts)
 
 
+def stated_table(spec: Spec) -> str:
+    """The same without reading anything, by the numbers of examples that the tasks' sources state.
+
+    Raises:
+        ValueError: a rate depends on a number that no source states.
+    """
+    tasks = leaf_tasks(spec)
+    stated = {task.name: _stated(task) for task in tasks}
+    counts = {name: number for name, number in stated.items() if number is not None}
+    try:
+        return mixing.rate_table(flat_rates(spec, counts), counts)
+    except KeyError as error:
+        raise ValueError(f"The number of examples of {error} is not known before it is read.") from error
+
+
+def _stated(task: seqio.Task) -> int | None:
+    # Sources of seqio would look for the data themselves, and download what describes them.
+    return task.source.num_input_examples("train") if hasattr(task.source, "num_examples") else None
+
+
 def _providers(spec: Spec) -> dict[seqio.Task | seqio.Mixture, float]:
     rates = spec if isinstance(spec, Mapping) else {spec: 1.0}
     return {get_provider(name): float(rate) for name, rate in rates.items()}

@@ -58,6 +58,23 @@ class FolderSource(FileSource):
         return f"FolderSource({self.folder!r})"
 
 
+class CountedTfds(seqio.TfdsDataSource):
+    """A source of TFDS that states how many examples it has, which TFDS would have to look up.
+
+    Args:
+        name: of the data set, with its version.
+        num_examples: of each split.
+    """
+
+    def __init__(self, name: str, num_examples: Mapping[str, int]) -> None:
+        super().__init__(name, splits=tuple(num_examples))
+        self.num_examples = dict(num_examples)
+
+    def num_input_examples(self, split: str) -> int:
+        """As stated."""
+        return self.num_examples[split]
+
+
 class PreparedSource(OneShardSource):
     """The examples of a source after a function on data sets, such as one that takes markup out of their text.
 

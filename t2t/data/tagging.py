@@ -18,8 +18,8 @@ NER_LABELS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC
 """Labels of CoNLL-2003, in TFDS's order."""
 
 UPOS_LABELS = (
-    "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET", "CCONJ", "PROPN", "PRON", "X", "_", "ADV",
-    "INTJ", "VERB", "AUX",
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X", "_",
 )  # fmt: skip
 """Universal parts of speech, in TFDS's order."""
 

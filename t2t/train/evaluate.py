@@ -26,7 +26,7 @@ from t2t.decode.decoding import Decoding
 from t2t.decode.generate import generate
 from t2t.models.encoder import EncoderConfig
 from t2t.objectives.base import Carry
-from t2t.train import build, processes
+from t2t.train import build, processes, suites
 from t2t.train import state as state_lib
 from t2t.train.build import Pieces, start_id
 from t2t.train.step import make_eval_step, recurrent_eval_step
@@ -60,6 +60,7 @@ class Evaluator:
 
     Attributes:
         text_metrics: names of the metrics of generated texts, by task, of the last evaluation.
+        records: what was generated, by task, of the last evaluation: input, prediction, target, numbers of the example.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Evaluator:
         self._recurrent_step = jax.jit(recurrent_eval_step(pieces.experiment.objective, pieces.models))
         self._read: dict[str, TaskExamples] = {}
         self.text_metrics: dict[str, list[str]] = {}
+        self.records: dict[str, list[dict[str, Any]]] = {}
 
     def __call__(self, params: Mapping[str, Any], step: int, *, directory: Path | None = None) -> dict[str, Values]:
         """The values of every task.
@@ -105,7 +107,18 @@ class Evaluator:
                 about |= {"text_metrics": self.text_metrics[name], "baseline": nothing_learned}
                 _write(directory / name, about, generated)
             results[name] = values
-        return results
+            self.records[name] = generated
+        return results | self._averages(results, step, directory=directory)
+
+    def _averages(self, results: Mapping[str, Values], step: int, *, directory: Path | None) -> dict[str, Values]:
+        """The one number of benchmarks that are evaluated as a whole, such as glue/average."""
+        means = suites.averages(results)
+        for name, values in means.items():
+            self.text_metrics[name] = ["average"]
+            if directory is not None and processes.is_first():
+                about = {"step": step, "task": name, "split": self._split, "metrics": values}
+                _write(directory / name, about | {"text_metrics": ["average"], "baseline": None}, [])
+        return dict(means)
 
     def read(self) -> None:
         """Reads every task now and not when it is evaluated.
@@ -169,8 +182,8 @@ class Evaluator:
         values = _measure(task, rows, targets, generated)
         inputs = [row.get("inputs_pretokenized", vocabulary.decode(row["inputs"])) for row in rows]
         texts = [
-            {"input": text, "prediction": prediction, "target": target}
-            for text, prediction, target in zip(inputs, generated, targets, strict=True)
+            {"input": text, "prediction": prediction, "target": target, **_identity(row)}
+            for text, prediction, target, row in zip(inputs, generated, targets, rows, strict=True)
         ]
         return values, texts
 
@@ -237,6 +250,12 @@ class Evaluator:
         self._on_progress(doing)
         if self._should_stop():
             raise StoppedError(doing)
+
+
+def _identity(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a benchmark calls the example: its id, idx, or the numbers of its parts."""
+    names = [name for name in row if name in ("id", "idx") or name.startswith("idx/")]
+    return {name: row[name] if isinstance(row[name], str) else int(row[name]) for name in names}
 
 
 def _measure(

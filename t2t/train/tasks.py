@@ -10,7 +10,7 @@ from t2t.config import Experiment
 from t2t.data import corpora, examples, features, file_source, mixtures, templates
 from t2t.data.mixtures import Spec
 from t2t.errors import UsageError
-from t2t.train import text_metrics
+from t2t.train import suites, text_metrics
 
 log = logging.getLogger(__name__)
 
@@ -132,10 +132,11 @@ def check_best(experiment: Experiment, names: Sequence[str]) -> None:
     best = experiment.checkpoint.best
     if best is None:
         return
-    if best.rpartition("/")[0] not in names:
+    measured = [*names, *suites.complete(names)]
+    if best.rpartition("/")[0] not in measured:
         raise UsageError(
             f"checkpoint.best is {best!r}; it must be TASK/METRIC with a task of evaluate.tasks "
-            f"({', '.join(names) or 'there are none'})"
+            f"({', '.join(measured) or 'there are none'})"
         )
     if experiment.checkpoint.every % experiment.evaluate.every:
         raise UsageError(
