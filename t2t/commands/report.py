@@ -2,8 +2,9 @@
 
 import dataclasses
 import json
+import math
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import tyro
@@ -12,10 +13,13 @@ from t2t.commands import arguments as arguments_lib
 from t2t.commands import metrics as metrics_lib
 from t2t.errors import UsageError
 
+LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "invalid_predictions", "wrong_lengths"})
+"""Metrics whose lowest value is the best; of all others it is the highest."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """Show what runs have reached: losses, metrics beside baselines, and where everything is."""
+    """Show what runs have reached: losses, metrics beside baselines and their best step, and where everything is."""
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
     """Directories of runs."""
@@ -32,6 +36,8 @@ class Result:
     value: float  # NaN where it is not finite
     baseline: float | None
     examples: int
+    best: tuple[int, float] | None
+    """The step of this run's best value, and that value; None where there is one step alone."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -47,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     rows = [_result_row(result) for path in runs for result in read_results(path)]
     if rows:
         print()
-        _print(("task", "split", "examples", "metric", "result", "baseline"), rows)
+        _print(("task", "split", "examples", "metric", "result", "baseline", "best"), rows)
     print()
     arguments_lib.print_columns(dict(row for path in runs for row in _files(path)))
     return 0
@@ -60,7 +66,8 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
         steps = sorted(int(file.stem) for file in directory.glob("*.json") if file.stem.isdecimal())
         if not steps:
             continue
-        content = _read_result(directory / f"{steps[-1]}.json")
+        contents = [_read_result(directory / f"{step}.json") for step in steps]
+        content = contents[-1]
         metrics: Mapping[str, float | None] = content["metrics"]
         baseline: Mapping[str, float] = content["baseline"] or {}
         of_texts = content.get("text_metrics", baseline)
@@ -75,7 +82,20 @@ def read_results(run: pathlib.Path) -> Iterator[Result]:
                     value=value,
                     baseline=baseline.get(name),
                     examples=int(metrics.get("examples") or 0),
+                    best=_best(contents, name, of_texts=of_texts),
                 )
+
+
+def _best(contents: Sequence[Mapping[str, Any]], metric: str, *, of_texts: Collection[str]) -> tuple[int, float] | None:
+    """The step with the best value of a metric, the earliest of equals, and the value as it is shown."""
+    values = [
+        (one["step"], value)
+        for one in contents
+        for name, _, value in metrics_lib.present(one["metrics"], of_texts=of_texts)
+        if name == metric and not math.isnan(value)
+    ]
+    sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
+    return min(values, key=lambda one: (sign * one[1], one[0])) if len(values) > 1 else None
 
 
 def _own_files(run: pathlib.Path) -> Mapping[str, str]:
@@ -125,8 +145,9 @@ def _loss_row(run: pathlib.Path) -> tuple[str, ...]:
 
 def _result_row(result: Result) -> tuple[str, ...]:
     baseline = "" if result.baseline is None else f"{result.baseline:.1f}"
-    value = f"{result.value:.3g}" if result.baseline is None else f"{result.value:.1f}"
-    return (result.task, result.split, f"{result.examples:,}", result.metric, value, baseline)
+    shape = ".3g" if result.baseline is None else ".1f"
+    best = "" if result.best is None else f"{result.best[1]:{shape}} at step {result.best[0]:,}"
+    return (result.task, result.split, f"{result.examples:,}", result.metric, f"{result.value:{shape}}", baseline, best)
 
 
 def _files(run: pathlib.Path) -> Iterator[tuple[str, str]]:

@@ -94,7 +94,7 @@ class Evaluator:
         Raises:
             StoppedError: `should_stop` said so.
         """
-        results = {}
+        results, of_texts = {}, {}
         for name in self._tasks:
             held_out = self._examples(name)
             values = self.losses(params, held_out)
@@ -108,11 +108,12 @@ class Evaluator:
                 _write(directory / name, about, generated)
             results[name] = values
             self.records[name] = generated
-        return results | self._averages(results, step, directory=directory)
+            of_texts[name] = {measured: values[measured] for measured in ("examples", *predicted)}
+        return results | self._averages(of_texts, step, directory=directory)
 
-    def _averages(self, results: Mapping[str, Values], step: int, *, directory: Path | None) -> dict[str, Values]:
+    def _averages(self, of_texts: Mapping[str, Values], step: int, *, directory: Path | None) -> dict[str, Values]:
         """The one number of benchmarks that are evaluated as a whole, such as glue/average."""
-        means = suites.averages(results)
+        means = suites.averages(of_texts)
         for name, values in means.items():
             self.text_metrics[name] = ["average"]
             if directory is not None and processes.is_first():
