@@ -15,10 +15,12 @@ from t2t.data import (  # noqa: E402
     official_files,
     registry,
     supervised,
-    vocabularies,  # noqa: E402
+    token_cache,
+    vocabularies,
 )
 from t2t.data.host_tensorflow import tf  # noqa: E402
 from t2t.data.labelled_texts import LabelledTexts  # noqa: E402
+from t2t.data.mapped_store import MappedStore  # noqa: E402
 from t2t.errors import UsageError  # noqa: E402
 from t2t.vocabulary import ByteVocabulary  # noqa: E402
 
@@ -144,3 +146,26 @@ def test_more_shards_and_splits_are_refused(task):
         task.source.get_dataset("test")
     with pytest.raises(ValueError, match="read as one shard"):
         task.source.get_dataset("train", shard_info=seqio.ShardInfo(0, 2))
+
+
+@pytest.mark.slow
+def test_a_cache_on_disk_holds_the_same(tmp_path):
+    form = supervised.Format(
+        examples=lambda row, split: [{"inputs": row["text"], "targets": "x", "answers": ["a"], "idx": row["idx"]}],
+        extras={"answers": "texts", "idx": "number"},
+    )
+    made = supervised.add("toy_cached", SOURCE, form, metric_fns=[])
+    vocabulary = ByteVocabulary()
+    fitted, _ = examples.fit(made, "train", vocabulary=vocabulary, lengths=LENGTHS)
+    settings = token_cache.Settings(workers=1, shard_size=1000)
+    token_cache.make(fitted, "train", lengths=LENGTHS, directory=tmp_path, settings=settings)
+    read = functools.partial(examples.load_examples, made, "train", vocabulary=vocabulary, lengths=LENGTHS, seed=0)
+    ours, kept = read(), read(cache_dir=tmp_path)
+    assert isinstance(kept.store, MappedStore)
+    assert len(ours) == len(kept) == 2
+    for index in range(2):
+        one, other = ours.example(index, epoch=0), kept.example(index, epoch=0)
+        assert {name: value.tolist() for name, value in one.items()} == {
+            name: value.tolist() for name, value in other.items()
+        }
+    seqio.TaskRegistry.remove("toy_cached")
