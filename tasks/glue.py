@@ -163,7 +163,7 @@ for _key, _task in TASKS.items():
     _read = (
         official_files.cola
         if _key == "cola"
-        else functools.partial(official_files.records, columns=columns_of(_task.fields))
+        else functools.partial(official_files.records, columns=columns_of(_task.fields), may_be_short=_key == "qqp")
     )
     supervised.add(
         f"glue_{_key}",

@@ -37,5 +37,5 @@ def get_config() -> Experiment:
         optimizer=Adafactor(learning_rate=Constant(peak=1e-3)),
         train=Train(steps=STEPS, log_every=100),
         evaluate=Evaluate(tasks=("glue", "glue_mnli_mismatched"), every=1024, batch_size=256),
-        checkpoint=Checkpoint(every=1024, keep=STEPS // 1024, best="glue/average"),
+        checkpoint=Checkpoint(every=1024, keep_every=1024, best="glue/average"),
     )

@@ -73,40 +73,60 @@ def suffix_of(path: pathlib.Path) -> str:
 
 
 def records(
-    path: pathlib.Path, on_error: OnError = "stop", *, columns: Mapping[str, Sequence[str]] | None = None
+    path: pathlib.Path,
+    on_error: OnError = "stop",
+    *,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    may_be_short: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """The records of a table or of JSON lines, with all their fields.
+    """The records of a table or of JSON lines, with all their fields; `idx` is their number where they have none.
 
     Args:
         path: of the file.
         on_error: what happens to records that cannot be read.
         columns: for fields of rows that files call otherwise, the names that they may have there.
+        may_be_short: whether rows of a table with too few cells are damaged as published, and left out.
 
     Raises:
         CorpusError: the file cannot be read or is of another kind.
     """
-    for number, record in enumerate(_without_errors(path, record_files.read_whole(path, suffix_of(path)), on_error)):
-        row = {name: value for name, value in record.items() if name is not None and value is not None}
+    skipped = text_files.Skipped()
+    placed = record_files.read_whole(path, suffix_of(path), on_error=on_error)
+    for number, (place, record) in enumerate(placed):
+        try:
+            row = _checked(record, f"{path}, {place}", may_be_short=may_be_short)
+        except CorpusError as error:
+            if on_error == "stop" and not isinstance(error, _ShortError):
+                raise
+            skipped.leave_out(error)
+            continue
         for name, others in (columns or {}).items():
             found = next((row[other] for other in others if other in row), None)
             if name not in row and found is not None:
                 row[name] = found
-        row.setdefault("idx", row.get("index", row.get("id", number)))
+        row.setdefault("idx", row.get("index", number))
         yield row
-
-
-def _without_errors(
-    path: pathlib.Path, placed: Iterator[record_files.Placed], on_error: OnError
-) -> Iterator[dict[str, Any]]:
-    skipped = text_files.Skipped()
-    for _, record in placed:
-        if not isinstance(record, CorpusError):
-            yield record
-        elif on_error == "stop":
-            raise record
-        else:
-            skipped.leave_out(record)
     skipped.log(str(path))
+
+
+class _ShortError(CorpusError):
+    """A row with too few cells."""
+
+
+def _checked(record: dict[str, Any] | CorpusError, place: str, *, may_be_short: bool) -> dict[str, Any]:
+    """The fields of a record that have a value.
+
+    Raises:
+        CorpusError: it cannot be read, or is short.
+    """
+    if isinstance(record, CorpusError):
+        raise record
+    if may_be_short and None in record.values():
+        raise _ShortError(f"{place}: fewer cells than columns.")
+    for name, value in record.items():
+        if isinstance(value, str):
+            text_files.check_characters(value, f"{place}: field {name!r}")
+    return {name: value for name, value in record.items() if name is not None and value is not None}
 
 
 def cola(path: pathlib.Path, on_error: OnError = "stop") -> Iterator[Row]:
@@ -117,6 +137,7 @@ def cola(path: pathlib.Path, on_error: OnError = "stop") -> Iterator[Row]:
         yield from records(path, on_error)
         return
     for number, line in enumerate(itertools.chain(["\t".join(first)], lines)):
+        text_files.check_characters(line, f"{path}, line {number + 1}")
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) == 4 and cells[1] in ("0", "1"):
             yield {"sentence": cells[3], "label": cells[1], "idx": number}

@@ -22,15 +22,13 @@ import seqio
 from t2t.data import cache, corpora, official_files
 from t2t.data.host_tensorflow import tf
 from t2t.data.official_files import Example, Row
+from t2t.data.one_shard import OneShardSource
 from t2t.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
 Kind = Literal["number", "text", "texts"]
 """What an example holds besides inputs and targets: a whole number, a text, or several texts."""
-
-SHUFFLED = 10_000
-"""Examples among which plain seqio shuffles."""
 
 _SPECS = {
     "number": tf.TensorSpec([], tf.int64),
@@ -79,19 +77,13 @@ def _value(value: Any, kind: Kind) -> Any:
     return np.array(value, object) if kind == "texts" else value
 
 
-class FileRows(seqio.DataSource):
+class FileRows(OneShardSource):
     """The rows of a user's files; `rows(split)` reads them."""
 
     def __init__(self, files: Mapping[str, Sequence[str]], form: Format, *, on_error: corpora.OnError = "stop"):
         super().__init__(splits=tuple(files))
         self.files = {split: official_files.find(patterns) for split, patterns in files.items()}
         self._form, self._on_error = form, on_error
-
-    supports_arbitrary_sharding = False
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
 
     def num_input_examples(self, split: str) -> None:
         """Unknown before reading."""
@@ -115,12 +107,12 @@ class FileRows(seqio.DataSource):
         if row is None:
             raise corpora.CorpusError(f"{', '.join(map(str, self.files[split][:3]))} hold no row.")
 
-    def get_dataset(self, split: str = "train", *args: Any, **settings: Any) -> tf.data.Dataset:
+    def dataset(self, split: str) -> tf.data.Dataset:
         """Rows differ in shape from file to file; `SupervisedSource` makes data sets of their examples."""
         raise NotImplementedError
 
 
-class SupervisedSource(seqio.DataSource):
+class SupervisedSource(OneShardSource):
     """The examples of a benchmark as {"inputs": text, "targets": text, ...}.
 
     Args:
@@ -148,12 +140,6 @@ class SupervisedSource(seqio.DataSource):
     def splits(self) -> Sequence[str]:
         """Those of the rows."""
         return self.source.splits
-
-    supports_arbitrary_sharding = False
-
-    def list_shards(self, split: str) -> list[str]:
-        """One shard a split."""
-        return [split]
 
     def num_input_examples(self, split: str) -> int | None:
         """As published; None where nobody said."""
@@ -195,26 +181,10 @@ class SupervisedSource(seqio.DataSource):
         logger.info("%s of a benchmark is read from %s", split, root / pattern)
         return FileRows({split: [str(root / pattern)]}, self.form)
 
-    def get_dataset(
-        self,
-        split: str = "train",
-        shuffle: bool = True,
-        seed: int | None = None,
-        shard_info: seqio.ShardInfo | None = None,
-        **_: Any,
-    ) -> tf.data.Dataset:
-        """The examples of a split, as seqio asks for them.
-
-        Raises:
-            ValueError: an unknown split, or more than one shard.
-        """
-        if split not in self.splits:
-            raise ValueError(f"split={split!r}: this source has {', '.join(self.splits)}")
-        if shard_info is not None and shard_info.num_shards > 1:
-            raise ValueError("Examples of benchmarks are read as one shard; use tf.data.Dataset.shard.")
+    def dataset(self, split: str) -> tf.data.Dataset:
+        """The examples of a split, in order."""
         signature = {name: _SPECS[kind] for name, kind in self.kinds.items()}
-        dataset = tf.data.Dataset.from_generator(lambda: self.examples(split), output_signature=signature)
-        return dataset.shuffle(SHUFFLED, seed=seed) if shuffle else dataset
+        return tf.data.Dataset.from_generator(lambda: self.examples(split), output_signature=signature)
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -33,12 +33,23 @@ def test_own_names_go_first_and_index_is_the_number(tmp_path):
     path = write(tmp_path / "dev.tsv", "index\tsentence\ttext", "17\ta\tb")
     (row,) = official_files.records(path, columns={"sentence": ("text",)})
     assert (row["sentence"], row["idx"]) == ("a", "17")
+    own = write(tmp_path / "own.jsonl", '{"id": "x7", "text": "a"}')
+    assert [row["idx"] for row in official_files.records(own)] == [0]
 
 
 def test_a_row_that_is_too_short_lacks_fields(tmp_path):
     path = write(tmp_path / "dev.tsv", "sentence1\tsentence2\tlabel", "a\tb")
     (row,) = official_files.records(path)
     assert "label" not in row
+    assert list(official_files.records(path, may_be_short=True)) == []  # as TFDS leaves out damaged rows of QQP
+
+
+def test_what_is_no_text_is_left_out_if_asked(tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_bytes(b"sentence\tlabel\ngood\t1\nb\xe4d\t0\n")
+    with pytest.raises(CorpusError, match="is not UTF-8"):
+        list(official_files.records(path))
+    assert [row["sentence"] for row in official_files.records(path, "skip")] == ["good"]
 
 
 def test_json_lines_keep_their_kinds_and_errors_are_named(tmp_path):
