@@ -11,7 +11,8 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Float
 
 from t2t.functional import masks, parallel
-from t2t.functional.kernels.choice import Kernel, Request, choose
+from t2t.functional.kernels import choice
+from t2t.functional.kernels.choice import Kernel
 from t2t.functional.masks import Mask
 
 
@@ -43,7 +44,7 @@ def attend(
     Raises:
         ValueError: the kernel cannot honour mask or bias.
     """
-    choose((kernel,), Request.of(query, key, mask, bias))
+    choice.check(kernel, choice.Request.of(query, key, mask, bias))
     mask = Mask() if mask is None else mask
     on_device = functools.partial(_on_device, kernel, scale=scale, interpret=interpret)
     axes = parallel.mesh_axes()

@@ -18,7 +18,6 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -27,9 +26,12 @@ from t2t.functional.masks import Mask
 
 Kernel = Literal["reference", "splash", "flash", "cudnn", "triton"]
 KERNELS: tuple[Kernel, ...] = ("reference", "splash", "flash", "cudnn", "triton")
+REFERENCE: tuple[Kernel, ...] = ("reference",)
 PLATFORMS: dict[Kernel, str] = {"splash": "tpu", "flash": "tpu", "cudnn": "gpu", "triton": "gpu"}
 """What each kernel runs on; the reference runs everywhere."""
 HALVES = ("bfloat16", "float16")
+SHORT = 256
+"""Below so many positions on both sides no kernel is preferred to the reference: it computes blocks of 128 to 512."""
 FASTEST: dict[str, tuple[Kernel, ...]] = {
     "tpu": ("splash", "flash", "reference"),
     "gpu": ("cudnn", "triton", "reference"),
@@ -164,19 +166,35 @@ def choose(kernels: tuple[Kernel, ...], request: Request, *, layer: str = "atten
         ValueError: there is none; says why, and which kernels would.
 
     Example:
-        >>> choose(("splash", "flash", "reference"), Request(length=8, key_length=8, head_dim=4, bias=True))
+        >>> choose(("splash", "flash", "reference"), Request(length=512, key_length=512, head_dim=64, bias=True))
         'flash'
     """
     refused: list[tuple[Kernel, str]] = []
     for kernel in kernels:
         reason = refusal(kernel, request)
+        if kernel != "reference" and "reference" in kernels and max(request.length, request.key_length) < SHORT:
+            reason = reason or f"is not preferred below {SHORT} positions"
         if reason is None:
             if (choices := _recorded.get()) is not None:
                 choices.append(Choice(layer, kernel, tuple(refused)))
             return kernel
         refused.append((kernel, reason))
+    raise ValueError(_no_kernel(layer, refused, request))
+
+
+def check(kernel: Kernel, request: Request) -> None:
+    """Refuses a kernel that cannot honour the request.
+
+    Raises:
+        ValueError: says why, and which kernels would.
+    """
+    if (reason := refusal(kernel, request)) is not None:
+        raise ValueError(_no_kernel("attention", [(kernel, reason)], request))
+
+
+def _no_kernel(layer: str, refused: list[tuple[Kernel, str]], request: Request) -> str:
     able = [kernel for kernel in KERNELS if refusal(kernel, request) is None]
-    raise ValueError(
+    return (
         f"{layer} cannot be computed as it is asked for: {'; '.join(f'{kernel} {why}' for kernel, why in refused)}. "
         f"What can: {', '.join(able)}. Set train.attention to one of them, or to 'auto'."
     )
@@ -193,7 +211,7 @@ def of_setting(setting: str, *, platform: str) -> tuple[Kernel, ...]:
         (('splash', 'flash', 'reference'), ('reference',))
     """
     if setting == "auto":
-        return FASTEST.get(platform, ("reference",))
+        return FASTEST.get(platform, REFERENCE)
     kernel: Kernel = setting  # type: ignore[assignment]
     if PLATFORMS.get(kernel, platform) != platform:
         here = [name for name in KERNELS if PLATFORMS.get(name, platform) == platform]
@@ -221,8 +239,3 @@ def described(choices: list[Choice]) -> str:
         why = "; ".join(f"{name} {reason}" for name, reason in refused)
         parts.append(f"{kernel} in {', '.join(layers)}" + (f" ({why})" if why else ""))
     return "; ".join(parts)
-
-
-def platform() -> str:
-    """Of the default devices: "cpu", "gpu" or "tpu"."""
-    return jax.default_backend()
