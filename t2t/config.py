@@ -90,6 +90,9 @@ class Train:
     """Type of activations; auto is bfloat16 on accelerators and float32 on CPUs. Parameters are always float32."""
     remat: Literal["none", "full", "dots", "dots_no_batch"] | None = None
     """Which activations are computed again in the backward pass; None leaves it to the model's stack."""
+    attention: Literal["auto", "reference", "splash", "flash", "cudnn", "triton"] = "auto"
+    """What computes attention: a kernel that never holds the scores (splash and flash on TPU, cudnn and triton on GPU)
+    or the reference. One that cannot honour a mask, bias or dropout is refused; auto takes the first that can."""
     compile_cache: Literal["run", "off"] = "run"
     """Where compiled programs are kept for the next start: in the run's directory, or nowhere. The environment variable
     JAX_COMPILATION_CACHE_DIR names another place."""

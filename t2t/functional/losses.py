@@ -200,12 +200,17 @@ def _only_read(logits: Callable[[Any, Array], Array], params: Any, hidden: Array
     """
     leaves, structure = jax.tree.flatten(params)
     program = jax.make_jaxpr(logits)(params, hidden).jaxpr
-    used = {id(variable) for equation in program.eqns for variable in equation.invars}
-    is_read = [id(variable) in used for variable in program.invars[: len(leaves)]]
+    needed = set(map(id, program.outvars))
+    for equation in reversed(program.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            needed.update(map(id, equation.invars))
+    is_read = [id(variable) in needed for variable in program.invars[: len(leaves)]]
+    unread = [None if is_in else (leaf.shape, leaf.dtype) for leaf, is_in in zip(leaves, is_read, strict=True)]
 
     def project(read: list[Array], hidden: Array) -> Array:
         remaining = iter(read)
-        return logits(jax.tree.unflatten(structure, [next(remaining) if is_in else None for is_in in is_read]), hidden)
+        all_leaves = [next(remaining) if like is None else jnp.zeros(*like) for like in unread]
+        return logits(jax.tree.unflatten(structure, all_leaves), hidden)
 
     return project, [leaf for leaf, is_in in zip(leaves, is_read, strict=True) if is_in]
 

@@ -1,12 +1,95 @@
-"""Which position may read which: boolean masks [B, T, S], True = may attend.
+"""Which position may read which: boolean masks [B, T, S], True = may attend; and `Mask`, the rules that they follow.
+
+Models say the rules. Attention kernels read those, which take no room; all else reads the booleans made of them.
 
 Segment ids are the only source of padding (0) and of packing (k = k-th example of the row); token ids are never looked
 at. `None` in place of a mask means that everything may be read, and costs nothing.
 """
 
+import dataclasses
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Int
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mask:
+    """Position t reads s iff every rule allows it; without rules everything is read.
+
+    Attributes:
+        causal: `s <= t`, or both are marked in `prefix`.
+        window: `|t - s| <= window`, or None.
+        reader: [B, T] segment ids of the readers: those of the example k read the example k, padding (0) nothing.
+        read: [B, S] segment ids of what is read; both are given, or none (one example without padding).
+        prefix: [B, T] nonzero over the fully visible prefix of causal rows, or None.
+    """
+
+    causal: bool = dataclasses.field(default=False, metadata={"static": True})
+    window: int | None = dataclasses.field(default=None, metadata={"static": True})
+    reader: Any = None
+    read: Any = None
+    prefix: Any = None
+
+    def dense(self, *, length: int, key_length: int) -> Bool[Array, "#B T S"] | None:
+        """The rules as booleans; None if there are none.
+
+        Example:
+            >>> rules = Mask(causal=True, reader=jnp.array([[1, 1, 2]]), read=jnp.array([[1, 1, 2]]))
+            >>> rules.dense(length=3, key_length=3)[0].astype(int).tolist()
+            [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+        """
+        parts = []
+        if self.causal:
+            causal = causal_mask(length, key_length)
+            parts.append(causal if self.prefix is None else causal | prefix_mask(self.prefix, self.prefix))
+        if self.reader is not None:
+            parts.append(segment_mask(self.reader, self.read))
+        if self.window is not None:
+            parts.append(window_mask(length, key_length, window=self.window))
+        if not parts:
+            return None
+        mask = parts[0]
+        for part in parts[1:]:
+            mask = mask & part
+        return mask
+
+
+def dense(mask: Mask | Array | None, *, length: int, key_length: int) -> Bool[Array, "#B T S"] | None:
+    """A mask as booleans, whether it is given as rules, as booleans, or not at all (all is read)."""
+    return mask.dense(length=length, key_length=key_length) if isinstance(mask, Mask) else mask
+
+
+def encoder_rules(segment_ids: Int[Array, "B T"] | None) -> Mask:
+    """The rules of `encoder_mask`."""
+    return Mask(reader=segment_ids, read=segment_ids)
+
+
+def decoder_rules(*, segment_ids: Int[Array, "B T"] | None = None, prefix: Int[Array, "B T"] | None = None) -> Mask:
+    """The rules of `decoder_mask`."""
+    return Mask(causal=True, reader=segment_ids, read=segment_ids, prefix=prefix)
+
+
+def cross_rules(
+    reader: Int[Array, "B T"] | None, read: Int[Array, "B S"] | None, *, length: int, key_length: int
+) -> Mask:
+    """The rules of `cross_mask`."""
+    return Mask(**dict(zip(("reader", "read"), _both(reader, read, length, key_length), strict=True)))
+
+
+def within(
+    mask: Mask | Array | None, window: int | None, *, length: int, key_length: int, index: Int[Array, ""] | int = 0
+) -> Mask | Array | None:
+    """The mask without what is farther than `window` (None = nothing is); the first reader is at `index`."""
+    if window is None:
+        return mask
+    if isinstance(mask, Mask):
+        return dataclasses.replace(mask, window=window)
+    near = window_mask(length, key_length, index=index, window=window)
+    return near if mask is None else mask & near
 
 
 def segment_mask(reader: Int[Array, "B T"], read: Int[Array, "B S"]) -> Bool[Array, "B T S"]:
@@ -71,14 +154,20 @@ def cross_mask(
     reader: Int[Array, "B T"] | None, read: Int[Array, "B S"] | None, *, length: int, key_length: int
 ) -> Bool[Array, "B T S"] | None:
     """Mask of a decoder reading an encoder: example k reads example k. Absent ids mean one example without padding."""
-    if reader is None and read is None:
-        return None
+    reader, read = _both(reader, read, length, key_length)
+    return None if reader is None else segment_mask(reader, read)
+
+
+def _both(reader: Array | None, read: Array | None, length: int, key_length: int) -> tuple[Array | None, Array | None]:
+    """Segment ids of both sides, ones on the side that has none where the other has."""
     present = reader if reader is not None else read
+    if present is None:
+        return None, None
     if reader is None:
         reader = jnp.ones((present.shape[0], length), present.dtype)
     if read is None:
         read = jnp.ones((present.shape[0], key_length), present.dtype)
-    return segment_mask(reader, read)
+    return reader, read
 
 
 def cache_mask(

@@ -1,5 +1,6 @@
 """Computing on each device's own part of a batch, where XLA left to itself would communicate more often than needed."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,8 +8,34 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec
 
-WITHIN_ROWS = ("tensor", "sequence")
-"""Mesh axes that split what belongs to a row, its features and its positions; all others split the rows of a batch."""
+FEATURES, POSITIONS = "tensor", "sequence"
+"""Mesh axes that split what belongs to a row; all others split the rows of a batch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MeshAxes:
+    """The axes of the mesh in effect that have several devices and that the code around does not split by hand.
+
+    Attributes:
+        rows: Those that split the rows of a batch.
+        features: Those that split heads and vocabulary.
+        positions: Those that split rows by position.
+    """
+
+    rows: tuple[str, ...]
+    features: tuple[str, ...]
+    positions: tuple[str, ...]
+
+
+def mesh_axes() -> MeshAxes:
+    """The axes of the mesh in effect; none without a mesh."""
+    mesh = jax.sharding.get_abstract_mesh()
+    free = [axis for axis in mesh.axis_names if mesh.shape[axis] > 1 and axis not in mesh.manual_axes]
+    return MeshAxes(
+        rows=tuple(axis for axis in free if axis not in (FEATURES, POSITIONS)),
+        features=tuple(axis for axis in free if axis == FEATURES),
+        positions=tuple(axis for axis in free if axis == POSITIONS),
+    )
 
 
 def over_rows(function: Callable[[Any, Any], Any], rows: Any, *, shared: Any) -> Any:
@@ -22,23 +49,21 @@ def over_rows(function: Callable[[Any, Any], Any], rows: Any, *, shared: Any) ->
         rows: a tree of arrays [B, T, ...].
         shared: a tree of arrays that every row reads.
     """
-    mesh = jax.sharding.get_abstract_mesh()
-    leading = jax.tree.leaves(rows)[0].shape[:2]
-    free = [axis for axis in mesh.axis_names if mesh.shape[axis] > 1 and axis not in mesh.manual_axes]
-    batch = tuple(axis for axis in free if axis not in WITHIN_ROWS)
-    length = tuple(axis for axis in free if axis == "sequence" and leading[1] % mesh.shape[axis] == 0)
-    if not batch + length or leading[0] % math.prod(mesh.shape[axis] for axis in batch):
+    axes, sizes = mesh_axes(), jax.sharding.get_abstract_mesh().shape
+    num_rows, length = jax.tree.leaves(rows)[0].shape[:2]
+    batch = axes.rows if num_rows % math.prod(sizes[axis] for axis in axes.rows) == 0 else ()
+    positions = axes.positions if length % math.prod(sizes[axis] for axis in axes.positions) == 0 else ()
+    if not batch + positions:
         return function(rows, shared)
 
     def of_device(rows: Any, shared: Any) -> Any:
         return jax.tree.map(lambda total: total[None], function(rows, shared))
 
-    split = PartitionSpec(batch or None, length or None)
     parts = jax.shard_map(
         of_device,
-        in_specs=(split, PartitionSpec()),
-        out_specs=PartitionSpec(batch + length),
-        axis_names=set(batch + length),
+        in_specs=(PartitionSpec(batch or None, positions or None), PartitionSpec()),
+        out_specs=PartitionSpec(batch + positions),
+        axis_names=set(batch + positions),
         check_vma=False,
     )(rows, shared)
     return jax.tree.map(lambda part: part.sum(axis=0), parts)

@@ -260,7 +260,8 @@ class Family:
 
 
 TRAINING_ONLY = frozenset({
-    "dropout", "family", "initializer", "initializer_std", "out_initializer_std", "remat", "trained_positions",
+    "dropout", "family", "initializer", "initializer_std", "kernels", "out_initializer_std", "remat",
+    "trained_positions",
 })  # fmt: skip
 """Fields of configs that no forward pass without dropout depends on."""
 

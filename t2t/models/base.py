@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from t2t import types
+from t2t.functional.kernels.choice import REFERENCE, Kernel
 from t2t.nn import memory as memories
 from t2t.nn import stack
 from t2t.nn.cache import Cache
@@ -94,6 +95,8 @@ class Network:
         dtype: Of activations and matrix products; softmax, norm statistics and logits are float32 always.
         param_dtype: Of parameters.
         remat: What the backward pass recomputes (`nn/stack.py`); None = as the config says.
+        kernels: What computes the attention of `hidden`, the first that can (`functional/kernels/choice.py`); None = as
+            the config says. Decoding is by the reference always.
 
     Raises:
         ValueError: `dtype` is none of these floats, or float16: states of trained models go beyond its 65,504 (T5's).
@@ -103,6 +106,7 @@ class Network:
     dtype: Any = jnp.float32
     param_dtype: Any = jnp.float32
     remat: str | None = None
+    kernels: tuple[Kernel, ...] | None = None
 
     def __post_init__(self):
         try:
@@ -166,6 +170,7 @@ class Network:
             params,
             _device_batch(batch),
             method="hidden",
+            kernels=self.kernels,
             rngs=None if key is None else {"dropout": key},
             deterministic=key is None,
             hidden_states=hidden_states,
@@ -239,11 +244,12 @@ class Network:
     def _boxed(self, key: Array, *, unrolled: bool = False) -> Params:
         return self._module(unrolled=unrolled).init(key, self.config.example(), method="initialize")["params"]
 
-    def _module(self, *, unrolled: bool = False) -> nn.Module:
-        return self.config.make(dtype=self.dtype, param_dtype=self.param_dtype, remat=self.remat, unrolled=unrolled)
+    def _module(self, *, unrolled: bool = False, kernels: tuple[Kernel, ...] | None = REFERENCE) -> nn.Module:
+        config = self.config if kernels is None else _with_kernels(self.config, kernels)
+        return config.make(dtype=self.dtype, param_dtype=self.param_dtype, remat=self.remat, unrolled=unrolled)
 
-    def _apply(self, params: Params, *args: Any, **options: Any) -> Any:
-        return self._module().apply({"params": params}, *args, **options)
+    def _apply(self, params: Params, *args: Any, kernels: tuple[Kernel, ...] | None = REFERENCE, **options: Any) -> Any:
+        return self._module(kernels=kernels).apply({"params": params}, *args, **options)
 
     def _apply_unrolled(self, unstacked: Params, *args: Any, **options: Any) -> Any:
         scopes = {name: stack.unrolled_scopes(tree) if name in SIDES else tree for name, tree in unstacked.items()}
@@ -258,6 +264,15 @@ SIDES = ("encoder", "decoder")
 def _shapes_unrolled(network: Network) -> Params:
     """Shape and dtype of every parameter as the unrolled module holds them."""
     return jax.eval_shape(lambda key: nn.unbox(network._boxed(key, unrolled=True)), jax.random.key(0))
+
+
+def _with_kernels(config: Any, kernels: tuple[Kernel, ...]) -> Any:
+    """The model whose stacks compute their attention by the first of these that can."""
+    found = {name: getattr(config, name, None) for name in ("stack", *SIDES)}
+    stacks = {name: part for name, part in found.items() if isinstance(part, stack.StackConfig)}
+    if kernels == REFERENCE and not any(part.has_kernels for part in stacks.values()):
+        return config
+    return dataclasses.replace(config, **{name: part.with_kernels(kernels) for name, part in stacks.items()})
 
 
 def _unrepeated(config: stack.StackConfig) -> stack.StackConfig:

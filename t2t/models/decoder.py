@@ -107,7 +107,7 @@ class Decoder(nn.Module):
         prefix = self._prefix(batch)
         result = self.decoder(
             x,
-            masks.decoder_mask(side.length, segment_ids=side.segment_ids, prefix=prefix),
+            masks.decoder_rules(segment_ids=side.segment_ids, prefix=prefix),
             PositionContext(
                 length=side.length,
                 key_length=side.length,

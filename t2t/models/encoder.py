@@ -141,7 +141,7 @@ class Encoder(nn.Module):
             languages=side.languages,
             deterministic=deterministic,
         )
-        mask = masks.encoder_mask(side.segment_ids)
+        mask = masks.encoder_rules(side.segment_ids)
         result = self.encoder(
             x,
             mask,
@@ -166,7 +166,7 @@ class Encoder(nn.Module):
         )
 
     def _decode_masked(
-        self, states: Array, side: common.Side, mask: Array | None, *, deterministic: bool
+        self, states: Array, side: common.Side, mask: masks.Mask, *, deterministic: bool
     ) -> Float[Array, "B T D"]:
         """What masked words are predicted from, made of the states before the last block."""
         return self.head.mask_decoder(

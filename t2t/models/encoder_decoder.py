@@ -128,10 +128,12 @@ class EncoderDecoder(nn.Module):
                 types=side.types,
                 deterministic=deterministic,
             ),
-            masks.decoder_mask(side.length, segment_ids=side.segment_ids),
+            masks.decoder_rules(segment_ids=side.segment_ids),
             PositionContext(length=side.length, key_length=side.length),
             memory=encoded.last_hidden,
-            cross_mask=masks.cross_mask(side.segment_ids, read.segment_ids, length=side.length, key_length=read.length),
+            cross_mask=masks.cross_rules(
+                side.segment_ids, read.segment_ids, length=side.length, key_length=read.length
+            ),
             **flags,
         )
         output = Output(
@@ -157,7 +159,7 @@ class EncoderDecoder(nn.Module):
             deterministic=flags.get("deterministic", True),
         )
         context = PositionContext(length=side.length, key_length=side.length)
-        return self.encoder(x, masks.encoder_mask(side.segment_ids), context, **flags)
+        return self.encoder(x, masks.encoder_rules(side.segment_ids), context, **flags)
 
     def logits(self, hidden: Float[Array, "*axes D"]) -> Float[Array, "*axes V"]:
         """Scores of the vocabulary, float32."""

@@ -8,7 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from t2t.functional import attention, positions
+from t2t.functional import attention, masks, positions
+from t2t.functional.kernels import attend as kernels
+from t2t.functional.kernels import choice
+from t2t.functional.kernels.choice import KERNELS, Kernel, Request
+from t2t.functional.masks import Mask
 from t2t.functional.positions import RotaryAngles
 from t2t.nn import checks, projection
 from t2t.nn.cache import KeysValues
@@ -38,10 +42,15 @@ class AttentionConfig:
     out_initializer_std: float | None = None
     """Of the output kernel. None = initializer_std, or (num_heads * head_dim)**-0.5 where that is None too."""
     initializer: projection.Initializer = "normal"
+    kernels: tuple[Kernel, ...] = ("reference",)
+    """What computes the attention: the first of these that can honour mask, bias and dropout; an error if none can."""
 
     def __post_init__(self):
         """Refuses values without meaning."""
         checks.check_positive(self, "num_heads", "head_dim")
+        are_kernels = len(self.kernels) > 0 and set(self.kernels) <= set(KERNELS)
+        allowed, repair = f"some of {', '.join(KERNELS)}", "Set kernels=('reference',)."
+        checks.check(are_kernels, self, "kernels", allowed=allowed, repair=repair)
         if self.num_kv_heads is not None:
             checks.check_positive(self, "num_kv_heads")
             allowed = f"a divisor of num_heads = {self.num_heads}"
@@ -131,20 +140,60 @@ class Attention(nn.Module):
         x: Float[Array, "B T D"],
         read: KeysValues,
         *,
-        mask: Bool[Array, "#B T S"] | None = None,
+        mask: Bool[Array, "#B T S"] | Mask | None = None,
         bias: Float[Array, "#B N T S"] | None = None,
         rotary: RotaryAngles | None = None,
         deterministic: bool = True,
-    ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
-        """Returns what `x` reads, and the attention weights."""
+        attentions: bool = True,
+    ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"] | None]:
+        """Returns what `x` reads, and the attention weights; without `attentions` there may be none."""
         query_BNTH = self.queries(x, rotary=rotary)
+        kernel = self._kernel(query_BNTH, read, mask, bias, deterministic=deterministic, attentions=attentions)
+        if kernel != "reference":
+            scale = self.config.score_scale
+            return self._out(kernels.attend(kernel, query_BNTH, read.key, read.value, mask, bias, scale=scale)), None
         scores_BNTS = attention.attention_scores(query_BNTH, read.key, scale=self.config.score_scale)
         return self._read(scores_BNTS, read, mask=mask, bias=bias, deterministic=deterministic)
 
+    def _kernel(
+        self,
+        query_BNTH: Array,
+        read: KeysValues,
+        mask: Array | Mask | None,
+        bias: Array | None,
+        *,
+        deterministic: bool,
+        attentions: bool,
+        own_scores: bool = False,
+    ) -> Kernel:
+        """What computes this attention: the first of `kernels` that can.
+
+        Raises:
+            ValueError: none can; says why.
+        """
+        request = Request.of(
+            query_BNTH,
+            read.key,
+            mask,
+            bias,
+            dropout=0.0 if deterministic else self.config.dropout,
+            weights=attentions,
+            own_scores=own_scores,
+        )
+        return choice.choose(self.config.kernels, request, layer="/".join(self.path))
+
     def _read(
-        self, scores_BNTS: Array, read: KeysValues, *, mask: Array | None, bias: Array | None, deterministic: bool
+        self,
+        scores_BNTS: Array,
+        read: KeysValues,
+        *,
+        mask: Array | Mask | None,
+        bias: Array | None,
+        deterministic: bool,
     ) -> tuple[Array, Array]:
         """What is read with these scores, and the attention weights."""
+        length, key_length = scores_BNTS.shape[2:]
+        mask = masks.dense(mask, length=length, key_length=key_length)
         weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
         rate = 0.0 if deterministic else self.config.dropout
         mixed_BNTH = attention.weighted_values(
@@ -153,10 +202,12 @@ class Attention(nn.Module):
             dropout_rate=rate,
             key=self.make_rng("dropout") if rate else None,
         )
+        return self._out(mixed_BNTH), weights_BNTS
+
+    def _out(self, mixed_BNTH: Array) -> Array:
         mixed_BNTH = nn.with_logical_constraint(mixed_BNTH, ("batch", "heads", "length", "head"))
         kernel_NHD, bias_D = self.out()
-        out_BTD = jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD)
-        return projection.add_bias(out_BTD, bias_D), weights_BNTS
+        return projection.add_bias(jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD), bias_D)
 
 
 def _turned(heads: Array, rotary: RotaryAngles | None) -> Array:

@@ -11,6 +11,8 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from t2t.functional import masks
+from t2t.functional.kernels.choice import Kernel
+from t2t.functional.masks import Mask
 from t2t.nn import checks
 from t2t.nn.attention import AttentionConfig
 from t2t.nn.cache import LayerCache
@@ -60,6 +62,12 @@ class BlockConfig:
         can_read = self.cross_attention is None or not is_parallel
         checks.check(can_read, self, "cross_attention", allowed=allowed, repair=repair)
 
+    def with_kernels(self, kernels: tuple[Kernel, ...]) -> "BlockConfig":
+        """The block that computes its attention by the first of these that can."""
+        layers = {name: getattr(self, name) for name in ("attention", "cross_attention")}
+        changed = {name: dataclasses.replace(layer, kernels=kernels) for name, layer in layers.items() if layer}
+        return dataclasses.replace(self, **changed)
+
     def make(
         self, d_model: int, *, dtype: Any = jnp.float32, param_dtype: Any = jnp.float32, name: str | None = None
     ) -> "Block":
@@ -93,10 +101,10 @@ class Block(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        mask: Bool[Array, "#B T S"] | None,
+        mask: Bool[Array, "#B T S"] | Mask | None,
         context: PositionContext,
         memory: Float[Array, "B M D"] | None = None,
-        cross_mask: Bool[Array, "#B T M"] | None = None,
+        cross_mask: Bool[Array, "#B T M"] | Mask | None = None,
         cache: LayerCache | None = None,
         past: Float[Array, "B P D"] | None = None,
         *,
@@ -124,10 +132,17 @@ class Block(nn.Module):
             out, weights["attention"] = layer(
                 y,
                 read,
-                mask=self._window(mask, context),
+                mask=masks.within(
+                    mask,
+                    self.config.attention.window,
+                    length=context.length,
+                    key_length=context.key_length,
+                    index=0 if context.offset is None else context.offset,
+                ),
                 bias=own.bias,
                 rotary=own.rotary,
                 deterministic=deterministic,
+                attentions=attentions,
                 **more,
             )
             return out
@@ -137,7 +152,9 @@ class Block(nn.Module):
             read = None if cache is None else cache.cross_attention
             read = layer.keys_values(memory) if read is None else read
             kept["cross_attention"] = read
-            out, weights["cross_attention"] = layer(y, read, mask=cross_mask, deterministic=deterministic)
+            out, weights["cross_attention"] = layer(
+                y, read, mask=cross_mask, deterministic=deterministic, attentions=attentions
+            )
             return out
 
         def feed_forward(y: Array) -> Array:
@@ -163,15 +180,6 @@ class Block(nn.Module):
             return context
         heads = self.config.attention
         return position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())(context)
-
-    def _window(self, mask: Array | None, context: PositionContext) -> Array | None:
-        """The mask without what lies outside the attention's window."""
-        window = self.config.attention.window
-        if window is None:
-            return mask
-        index = 0 if context.offset is None else context.offset
-        near = masks.window_mask(context.length, context.key_length, index=index, window=window)
-        return near if mask is None else mask & near
 
     def _parallel(
         self,

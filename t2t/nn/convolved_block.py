@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from t2t.functional import convolution
+from t2t.functional import convolution, masks
+from t2t.functional.masks import Mask
 from t2t.nn import checks, projection
 from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.cache import LayerCache
@@ -56,10 +57,10 @@ class ConvolvedBlock(Block):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        mask: Bool[Array, "#B T S"] | None,
+        mask: Bool[Array, "#B T S"] | Mask | None,
         context: PositionContext,
         memory: Float[Array, "B M D"] | None = None,
-        cross_mask: Bool[Array, "#B T M"] | None = None,
+        cross_mask: Bool[Array, "#B T M"] | Mask | None = None,
         cache: LayerCache | None = None,
         *,
         deterministic: bool = True,
@@ -80,6 +81,7 @@ class ConvolvedBlock(Block):
             name="convolution",
             **self._dtypes(),
         )()
+        mask = masks.dense(mask, length=context.length, key_length=context.key_length)
         read = convolution.convolve(x, kernel_KDE, mask=mask) + bias_E[None, None, :]
         read = HEAD_ACTIVATIONS[config.activation](Dropout(config.dropout)(read, deterministic=deterministic))
         norm = config.norm.make(name="convolution_norm", **self._dtypes())

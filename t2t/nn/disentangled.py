@@ -8,6 +8,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from t2t.functional import attention, disentangled, dropout
+from t2t.functional.masks import Mask
 from t2t.functional.positions import RotaryAngles
 from t2t.nn import checks
 from t2t.nn.attention import Attention, AttentionConfig
@@ -80,11 +81,12 @@ class DisentangledAttention(Attention):
         x: Float[Array, "B T D"],
         read: KeysValues,
         *,
-        mask: Bool[Array, "#B T S"] | None = None,
+        mask: Bool[Array, "#B T S"] | Mask | None = None,
         bias: Float[Array, "#B N T S"] | None = None,
         rotary: RotaryAngles | None = None,
         relative: RelativeTable | None = None,
         deterministic: bool = True,
+        attentions: bool = True,
     ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
         """Returns what `x` reads, and the attention weights."""
         config = self.config
@@ -95,6 +97,8 @@ class DisentangledAttention(Attention):
             )
         # Scaled before the products, which in half precision would grow too large.
         query_BNTH = self.queries(x, rotary=rotary) * config.score_scale
+        flags = {"deterministic": deterministic, "attentions": attentions}
+        self._kernel(query_BNTH, read, mask, bias, own_scores=True, **flags)
         scores_BNTS = attention.attention_scores(query_BNTH, read.key)
         if config.terms:
             table_UD = relative.embeddings

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from t2t.functional.masks import Mask
 from t2t.nn import checks, projection
 from t2t.nn.block import Block, BlockConfig
 from t2t.nn.positions.absolute import LearnedPositions
@@ -69,7 +70,7 @@ class MaskDecoder(nn.Module):
         read: Float[Array, "B T D"],
         *,
         positions: Int[Array, "#B T"],
-        mask: Bool[Array, "#B T T"] | None,
+        mask: Bool[Array, "#B T T"] | Mask | None,
         stack: StackConfig,
         params: Any,
         deterministic: bool = True,
@@ -124,7 +125,7 @@ def _run_again(
     queries: Array,
     read: Array,
     *,
-    mask: Array | None,
+    mask: Array | Mask | None,
     stack: StackConfig,
     params: dict[str, Any],
     keys: list[Array | None],

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from t2t.functional import attention, distances, precision
+from t2t.functional import attention, distances, masks, precision
+from t2t.functional.masks import Mask
 from t2t.nn import projection
 from t2t.nn.attention import Attention, AttentionConfig
 from t2t.nn.cache import KeysValues
@@ -102,11 +103,12 @@ class RelativeAttention(Attention):
         x: Float[Array, "B T D"],
         read: KeysValues,
         *,
-        mask: Bool[Array, "#B T S"] | None = None,
+        mask: Bool[Array, "#B T S"] | Mask | None = None,
         bias: Float[Array, "#B N T S"] | None = None,
         rotary: Any = None,
         relative: Distances | None = None,
         deterministic: bool = True,
+        attentions: bool = True,
     ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T S"]]:
         """Returns what `x` reads, and the attention weights."""
         if relative is None or rotary is not None:
@@ -116,10 +118,12 @@ class RelativeAttention(Attention):
             )
         kernel_DNH, bias_NH = self.query()
         query_BTNH = projection.add_bias(jnp.einsum("BTD,DNH->BTNH", x, kernel_DNH), bias_NH)
-        scores_BNTS = attention.attention_scores(
-            self._heads(query_BTNH, self.content_bias), read.key, scale=self.config.score_scale
-        )
+        content_BNTH = self._heads(query_BTNH, self.content_bias)
+        flags = {"deterministic": deterministic, "attentions": attentions}
+        self._kernel(content_BNTH, read, mask, bias, own_scores=True, **flags)
+        scores_BNTS = attention.attention_scores(content_BNTH, read.key, scale=self.config.score_scale)
         scores_BNTS = scores_BNTS + self._distance_scores(query_BTNH, relative)
+        mask = masks.dense(mask, length=scores_BNTS.shape[2], key_length=scores_BNTS.shape[3])
         weights_BNTS = attention.attention_weights(scores_BNTS, mask=mask, bias=bias)
         if relative.may_read is not None:
             # Queries that may read nothing would average everything, their own token too.
@@ -133,9 +137,7 @@ class RelativeAttention(Attention):
             dropout_rate=rate,
             key=self.make_rng("dropout") if rate else None,
         )
-        mixed_BNTH = nn.with_logical_constraint(mixed_BNTH, ("batch", "heads", "length", "head"))
-        kernel_NHD, bias_D = self.out()
-        return projection.add_bias(jnp.einsum("BNTH,NHD->BTD", mixed_BNTH, kernel_NHD), bias_D), weights_BNTS
+        return self._out(mixed_BNTH), weights_BNTS
 
     def _heads(self, query_BTNH: Array, bias_NH: Array) -> Array:
         """The queries with a vector added, [batch, heads, length, head_dim]."""

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from t2t.functional import gradients
+from t2t.functional import gradients, masks
+from t2t.functional.kernels.choice import Kernel
+from t2t.functional.masks import Mask
 from t2t.nn import checks
 from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.dropout import Dropout
@@ -114,6 +116,21 @@ class StackConfig:
         """Every block in depth order."""
         return self.prefix + self.pattern * self.repeats + self.suffix
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether any block may compute its attention otherwise than by the reference."""
+        layers = [layer for block in self.blocks for layer in (block.attention, block.cross_attention) if layer]
+        return any(layer.kernels != ("reference",) for layer in layers)
+
+    def with_kernels(self, kernels: tuple[Kernel, ...]) -> "StackConfig":
+        """The stack whose blocks compute their attention by the first of these that can."""
+
+        def changed(blocks: tuple[BlockConfig, ...]) -> tuple[BlockConfig, ...]:
+            return tuple(block.with_kernels(kernels) for block in blocks)
+
+        parts = {name: changed(getattr(self, name)) for name in ("prefix", "pattern", "suffix")}
+        return dataclasses.replace(self, **parts)
+
     def make(
         self,
         *,
@@ -164,10 +181,10 @@ class Group(nn.Module):
     def __call__(
         self,
         x: Array,
-        mask: Array | None,
+        mask: Array | Mask | None,
         context: PositionContext,
         memory: Array | None,
-        cross_mask: Array | None,
+        cross_mask: Array | Mask | None,
         caches: tuple = (),
         past: Array | None = None,
     ) -> tuple[Array, tuple[BlockOutput, ...]]:
@@ -230,11 +247,11 @@ class Stack(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        mask: Bool[Array, "#B T S"] | None,
+        mask: Bool[Array, "#B T S"] | Mask | None,
         context: PositionContext,
         *,
         memory: Float[Array, "B M D"] | None = None,
-        cross_mask: Bool[Array, "#B T M"] | None = None,
+        cross_mask: Bool[Array, "#B T M"] | Mask | None = None,
         caches: tuple = (),
         past: Float[Array, "L B P D"] | None = None,
         deterministic: bool = True,
@@ -255,6 +272,10 @@ class Stack(nn.Module):
             heads = config.blocks[0].attention
             scheme = config.position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())
             context = scheme(context)
+        if not config.has_kernels:  # the booleans are made once, not in every layer
+            mask = masks.dense(mask, length=context.length, key_length=context.key_length)
+            if isinstance(cross_mask, Mask):
+                cross_mask = cross_mask.dense(length=x.shape[1], key_length=memory.shape[1])
         shared = (mask, context, memory, cross_mask)
         flags = {"deterministic": deterministic, "hidden_states": hidden_states, "attentions": attentions}
 

@@ -14,6 +14,7 @@ from t2t import sharding
 from t2t.config import Experiment
 from t2t.data import features, permutation_features
 from t2t.errors import UsageError
+from t2t.functional.kernels import choice
 from t2t.hf import frames
 from t2t.models.base import Network
 from t2t.models.decoder import DecoderConfig
@@ -43,6 +44,8 @@ class Pieces:
     converter: features.Converter
     state: state_lib.TrainState
     """Shape, dtype and sharding of every array of the state, as `jax.ShapeDtypeStruct`s."""
+    attention: str = ""
+    """What computes the attention of the training step, by layer; empty where only the reference may."""
 
     @property
     def shardings(self) -> state_lib.TrainState:
@@ -83,17 +86,18 @@ def build(experiment: Experiment, vocabulary: Vocabulary, *, devices: Sequence[A
         check_positions(experiment, converter)
         sharding.check_lengths(converter.convert([[]]), mesh)
         check_objective(experiment, converter)
+        pieces = Pieces(
+            experiment=experiment,
+            vocabulary=vocabulary,
+            mesh=mesh,
+            models=models,
+            optimizer=optimizer,
+            converter=converter,
+            state=jax.tree.map(_with_sharding, abstract, shardings),
+        )
+        return dataclasses.replace(pieces, attention=attention(pieces))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Pieces(
-        experiment=experiment,
-        vocabulary=vocabulary,
-        mesh=mesh,
-        models=models,
-        optimizer=optimizer,
-        converter=converter,
-        state=jax.tree.map(_with_sharding, abstract, shardings),
-    )
 
 
 def make_networks(experiment: Experiment, devices: Sequence[Any] | None = None) -> dict[str, Network]:
@@ -102,7 +106,11 @@ def make_networks(experiment: Experiment, devices: Sequence[Any] | None = None) 
     Raises:
         ValueError: a pair without the objective of pairs, or the other way round.
     """
-    options = {"dtype": compute_dtype(experiment.train.dtype, devices), "remat": experiment.train.remat}
+    options = {
+        "dtype": compute_dtype(experiment.train.dtype, devices),
+        "remat": experiment.train.remat,
+        "kernels": choice.of_setting(experiment.train.attention, platform=platform_of(devices)),
+    }
     learns_pair = isinstance(experiment.objective, ReplacedTokenDetection)
     if isinstance(experiment.model, ElectraConfig) != learns_pair:
         raise ValueError(
@@ -159,16 +167,46 @@ def summary(pieces: Pieces) -> str:
     return (
         f"{experiment.name}: {parameters:,} parameters, {dtype}, {kind} ({devices}), "
         f"{experiment.train.steps:,} steps of {experiment.data.batch_size} rows, "
-        f"vocabulary of {pieces.vocabulary.size:,}"
+        f"vocabulary of {pieces.vocabulary.size:,}" + (f"; attention by {pieces.attention}" if pieces.attention else "")
     )
 
 
 def compute_dtype(name: str, devices: Sequence[Any] | None = None) -> Any:
     """The dtype of activations on these devices (None: those there are); auto is float32 on CPUs, else bfloat16."""
     if name == "auto":
-        platform = devices[0].platform if devices else jax.default_backend()
-        return jnp.float32 if platform == "cpu" else jnp.bfloat16
+        return jnp.float32 if platform_of(devices) == "cpu" else jnp.bfloat16
     return jnp.dtype(name).type
+
+
+def platform_of(devices: Sequence[Any] | None) -> str:
+    """cpu, gpu or tpu: of these devices (None: those there are)."""
+    name = devices[0].platform if devices else jax.default_backend()
+    return "gpu" if name in ("cuda", "rocm") else name
+
+
+def attention(pieces: Pieces) -> str:
+    """What computes the attention of the training step, by layer; empty where only the reference may.
+
+    Raises:
+        ValueError: the kernel asked for cannot.
+    """
+    if all(network.kernels == choice.REFERENCE for network in pieces.models.values()):
+        return ""
+    experiment, state = pieces.experiment, pieces.state
+    rows = experiment.data.batch_size // experiment.train.micro_batches
+    empty = pieces.converter.convert([[]])
+    batch = {
+        name: jax.ShapeDtypeStruct((rows, *value.shape[1:]), value.dtype)
+        for name, value in empty.items()
+        if name not in sharding.HOST_KEYS
+    }
+
+    def loss(params: Any, batch: Any, carry: Any) -> Any:
+        return experiment.objective.loss(pieces.models, params, batch, key=jax.random.key(0), carry=carry)
+
+    with sharding.use_mesh(pieces.mesh), choice.recording() as choices:
+        jax.eval_shape(loss, state.frozen | state.params, batch, state.carry)
+    return choice.described(choices)
 
 
 def make_converter(experiment: Experiment, vocabulary: Vocabulary) -> features.Converter:

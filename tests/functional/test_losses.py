@@ -112,6 +112,7 @@ def test_bfloat16_logits_are_summed_in_float32():
 
 
 def project(params, hidden):
+    params["not read"].astype(jnp.bfloat16)
     return jnp.einsum("BTD,DV->BTV", hidden, params["kernel"])
 
 
