@@ -132,18 +132,18 @@ class Embed(nn.Module):
         language is added; `table` is the token table where it is borrowed.
         """
         table = table if self.borrows_table else self.embedding
-        x_BTE = jnp.take(table, tokens, axis=0, mode="fill").astype(self.dtype)
+        x_BTE = _look_up(table, "vocab", tokens, mode="fill").astype(self.dtype)
         x_BTE = x_BTE if self.config.scale == 1.0 else x_BTE * self.config.scale
         if self.config.num_types:
             types = jnp.zeros_like(tokens) if types is None else types
-            x_BTE = x_BTE + jnp.take(self.types, types, axis=0, mode="clip").astype(self.dtype)
+            x_BTE = x_BTE + _look_up(self.types, "types", types, mode="clip").astype(self.dtype)
         if self.config.num_languages and languages is not None:
-            of_languages_BTE = jnp.take(self.languages, languages, axis=0, mode="fill").astype(self.dtype)
+            of_languages_BTE = _look_up(self.languages, "types", languages, mode="fill").astype(self.dtype)
             x_BTE = x_BTE + jnp.where(languages[..., None] < 0, 0, of_languages_BTE)
         if self.config.position is not None:
             # Clipped, not filled: positions at padding may lie beyond the table and must stay finite.
             rows = positions + self.config.position.offset
-            positions_BTE = jnp.take(self.positions, rows, axis=0, mode="clip").astype(self.dtype)
+            positions_BTE = _look_up(self.positions, "positions", rows, mode="clip").astype(self.dtype)
             x_BTE = x_BTE + positions_BTE
         if self.config.norms_projected:
             x_BTE = self._project(x_BTE)
@@ -159,3 +159,13 @@ class Embed(nn.Module):
         kernel_ED, bias_D = self.projection()
         x_BTD = projection.add_bias(jnp.einsum("BTE,ED->BTD", x_BTE, kernel_ED), bias_D)
         return nn.with_logical_constraint(x_BTD, ("batch", "length", None))
+
+
+def _look_up(table: Array, axis: str, ids: Array, *, mode: str) -> Array:
+    """The rows of a table, split as the ids are.
+
+    The table is gathered over the devices that share its columns, which share the batch too: with parts of both, XLA
+    would put together the rows of the whole batch on each device.
+    """
+    table = nn.with_logical_constraint(table, (axis, None))
+    return nn.with_logical_constraint(jnp.take(table, ids, axis=0, mode=mode), ("batch", "length", None))

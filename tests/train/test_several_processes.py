@@ -25,6 +25,7 @@ SCRIPT = textwrap.dedent("""
     from tests.train import tiny_run
     with processes.joined(peer_timeout=6):
         changes = {"train": {"steps": int(steps), "log_every": 2}, "evaluate": {"every": 4}, "checkpoint": {"every": 4}}
+        changes["optimizer"] = {"clip_norm": None}  # a norm adds up the squares of all devices in any order
         loop.train(tiny_run.experiment(**changes, mesh=json.loads(mesh)), directory)
 """)
 MESH = {"data": 2, "fsdp": 2, "tensor": 2}
@@ -87,7 +88,7 @@ def wait_for_lines(directory: pathlib.Path, count: int, processes: list[subproce
 
 
 def losses(directory: pathlib.Path) -> list[tuple]:
-    names = ("step", "split", "tokens", "cross_entropy", "accuracy", "grad_norm")  # an evaluation counts no tokens
+    names = ("step", "split", "tokens", "cross_entropy", "accuracy")  # an evaluation counts no tokens
     return [tuple(r.get(name) for name in names) for r in writer.read(directory / "metrics.jsonl")]
 
 
@@ -139,8 +140,9 @@ def test_a_lost_process_ends_the_others_by_name_and_the_run_goes_on(alone, tmp_p
     step = checkpoint.CheckpointStore(tmp_path / "checkpoints").latest()
     assert step >= 4
     assert ended(train(tmp_path, steps=step + 2, count=2)) == [0, 0]
-    shared = min(len(losses(tmp_path)), len(losses(alone))) - 1
-    assert losses(tmp_path)[:shared] == losses(alone)[:shared]
+    for ours, theirs in zip(losses(tmp_path), losses(alone)[:-1], strict=False):
+        assert ours[:3] == theirs[:3]
+        assert ours[3:] == pytest.approx(theirs[3:], rel=1e-5)
 
 
 @nightly
