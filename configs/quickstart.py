@@ -52,4 +52,5 @@ def get_config() -> Experiment:
         train=Train(steps=120, log_every=10),
         evaluate=Evaluate(tasks=("pydocs_span_corruption",), every=120, batch_size=64, max_examples=256),
         checkpoint=Checkpoint(every=120, keep=1),
+        topology="v5e:1x1",
     )

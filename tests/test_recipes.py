@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from t2t import config_values, finding, sharding
+from t2t.planning import topology
 from t2t.train import build, tasks
 from t2t.train.step import make_train_step
 from t2t.vocabulary import ByteVocabulary
@@ -22,6 +23,14 @@ def test_the_docstring_says_what_where_how_long_and_how(name):
     assert re.search(r"arXiv:\d{4}\.\d{4,5}", description), f"configs/{name}.py names no paper"
     assert f"t2t train {name}" in description
     assert config_values.from_json(config_values.to_json(experiment)) == experiment
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_config_states_the_topology_it_is_made_for(name):
+    """tests/planning/test_compiled.py compiles it there (nightly)."""
+    experiment, _, _ = finding.load_config(name)
+    assert experiment.topology is not None, f"configs/{name}.py: see docs/how-to/plan-a-run.md"
+    assert topology.parse(experiment.topology).num_chips >= 1
 
 
 @pytest.mark.slow

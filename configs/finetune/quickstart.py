@@ -36,4 +36,5 @@ def get_config() -> Experiment:
             tasks=("pydocs_topic", "pydocs_kind", "pydocs_cloze"), every=200, batch_size=64, max_examples=256
         ),
         checkpoint=Checkpoint(every=100, keep=1),
+        topology="v5e:1x1",
     )

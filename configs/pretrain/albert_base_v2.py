@@ -40,7 +40,8 @@ def get_config() -> Experiment:
             weight_decay=0.01,
             clip_norm=1.0,
         ),
-        train=Train(steps=125_000, log_every=100),
+        train=Train(steps=125_000, log_every=100, micro_batches=2),
         evaluate=Evaluate(tasks=("wikipedia_mlm_sop_ngram",), every=5_000, batch_size=512, max_examples=4096),
         checkpoint=Checkpoint(every=2_500, keep=3),
+        topology="v4:4x4x4",
     )

@@ -36,7 +36,8 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(logits_chunk=128),
         optimizer=AdamW(learning_rate=Linear(peak=4e-4, warmup_steps=10_000), weight_decay=0.01, clip_norm=0.1),
-        train=Train(steps=500_000, log_every=100),
+        train=Train(steps=500_000, log_every=100, micro_batches=5),
         evaluate=Evaluate(tasks=("wikipedia_bart",), every=10_000, batch_size=512, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v4:4x4x4",
     )

@@ -37,7 +37,8 @@ def get_config() -> Experiment:
             weight_decay=0.01,
             clip_norm=1.0,
         ),
-        train=Train(steps=400_000, log_every=100),
+        train=Train(steps=400_000, log_every=100, micro_batches=4),
         evaluate=Evaluate(tasks=("wikipedia_electra_quarter",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v4:4x4x4",
     )

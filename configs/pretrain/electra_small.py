@@ -40,4 +40,5 @@ def get_config() -> Experiment:
         train=Train(steps=1_000_000, log_every=100),
         evaluate=Evaluate(tasks=("wikipedia_electra",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:2x2",
     )

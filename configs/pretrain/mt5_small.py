@@ -32,11 +32,12 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(z_loss=1e-4, logits_chunk=64),
         optimizer=Adafactor(learning_rate=InverseSquareRoot()),
-        train=Train(steps=1_000_000, log_every=100),
+        train=Train(steps=1_000_000, log_every=100, micro_batches=2),
         evaluate=Evaluate(
             tasks=("mc4_en_span_corruption", "mc4_sw_span_corruption", "mc4_zh_span_corruption"),
             every=10_000,
             max_examples=1024,
         ),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:8x8",
     )

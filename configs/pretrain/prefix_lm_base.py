@@ -60,4 +60,5 @@ def get_config() -> Experiment:
         train=Train(steps=STEPS, log_every=100),
         evaluate=Evaluate(tasks=("c4_prefix_lm",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:4x4",
     )

@@ -35,7 +35,8 @@ def get_config() -> Experiment:
         ),
         objective=MaskedLanguageModeling(),
         optimizer=AdamW(learning_rate=Linear(peak=6e-4, warmup_steps=24_000), b2=0.98, eps=1e-6, weight_decay=0.01),
-        train=Train(steps=500_000, log_every=100),
+        train=Train(steps=500_000, log_every=100, micro_batches=4),
         evaluate=Evaluate(tasks=("wikipedia_full_sentences",), every=10_000, batch_size=512, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v4:4x4x4",
     )

@@ -38,4 +38,5 @@ def get_config() -> Experiment:
         train=Train(steps=2_400_000, log_every=100),
         evaluate=Evaluate(tasks=("wikipedia_mlm_span",), every=10_000, max_examples=4096),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:4x4",
     )

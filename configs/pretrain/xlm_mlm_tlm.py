@@ -38,7 +38,7 @@ def get_config() -> Experiment:
             eps=1e-6,
             weight_decay=0.01,
         ),
-        train=Train(steps=300_000, log_every=100),
+        train=Train(steps=300_000, log_every=100, micro_batches=2),
         evaluate=Evaluate(
             tasks=("xlm_en_mlm", "xlm_sw_mlm", "xlm_zh_mlm", "xlm_en_fr_tlm"),
             every=10_000,
@@ -46,4 +46,5 @@ def get_config() -> Experiment:
             max_examples=4096,
         ),
         checkpoint=Checkpoint(every=5_000, keep=3),
+        topology="v5e:8x8",
     )

@@ -14,7 +14,7 @@ from t2t.planning import collectives, hlo, work
 from t2t.planning.collectives import Collective
 from t2t.planning.topology import GIB
 from t2t.planning.work import Work
-from t2t.train import build, flops
+from t2t.train import build, record
 from t2t.train.build import Pieces
 from t2t.train.step import make_train_step
 from t2t.vocabulary import ByteVocabulary
@@ -92,6 +92,7 @@ def lower(pieces: Pieces) -> jax.stages.Lowered:
         micro_batches=experiment.train.micro_batches,
         rate=experiment.optimizer.learning_rate.rate(experiment.train.steps),
         state_shardings=pieces.shardings,
+        policy=experiment.faults,
     )
     with sharding.use_mesh(pieces.mesh):
         return step.lower(pieces.state, batch_shapes(pieces))
@@ -131,11 +132,7 @@ def compile_step(pieces: Pieces, *, quick: bool = False) -> Step | Overflow:
 
 def model_operations(pieces: Pieces) -> float:
     """Operations of a step by the formula of `t2t.train.flops`, of all chips."""
-    batch = batch_shapes(pieces)
-    return sum(
-        flops.step_flops(params, batch, applications=flops.applications(pieces.models[role].config))
-        for role, params in pieces.state.params.items()
-    )
+    return record.step_flops(pieces)
 
 
 def num_tokens(batch: Mapping[str, Any]) -> int:

@@ -107,7 +107,7 @@ def _summary(pieces: Pieces) -> str:
     experiment = pieces.experiment
     parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(pieces.state.params))
     mesh = " x ".join(f"{axis}={size}" for axis, size in pieces.mesh.shape.items() if size > 1) or "1 chip"
-    micro_batches, dtype = experiment.train.micro_batches, jnp.dtype(pieces.models["model"].dtype).name
+    micro_batches, dtype = experiment.train.micro_batches, jnp.dtype(next(iter(pieces.models.values())).dtype).name
     return (
         f"{experiment.name}: {parameters:,} parameters, {dtype}, {mesh}, batch of {experiment.data.batch_size} rows"
         + (f" in {micro_batches} micro-batches" if micro_batches > 1 else "")
@@ -163,8 +163,9 @@ def _operations(plan: Plan) -> Iterator[str]:
 
 
 def _exchanges(plan: Plan) -> Iterator[str]:
-    note = "" if isinstance(plan.outcome, Step) else " (estimate, of data and fsdp alone)"
-    yield f"{'collectives' + note:<28}{'along':<22}{'times':>7}{'GB':>10}{'ms at least':>13}{'hidden':>9}"
+    if not isinstance(plan.outcome, Step):
+        yield "collectives by the estimate, those of data and fsdp alone"
+    yield f"{'collectives':<28}{'along':<22}{'times':>7}{'GB':>10}{'ms at least':>13}{'hidden':>9}"
     for one in plan.exchanges:
         along = " x ".join(one.axes) or "?"
         yield (

@@ -14,6 +14,7 @@ from t2t.errors import UsageError
 from t2t.planning import analytic, compiled
 from t2t.planning.compiled import Overflow, Step
 from t2t.planning.topology import Topology
+from t2t.train import build
 from t2t.train.build import Pieces
 
 REMATS = {"none": 1.0, "dots": 1.05, "dots_no_batch": 1.2, "full": 1.33}
@@ -76,7 +77,7 @@ def variants(experiment: Experiment, topology: Topology) -> list[Variant]:
 
 
 def _remats(experiment: Experiment) -> Iterator[tuple[dict[str, Any], float]]:
-    now = experiment.train.remat or _stack_remat(experiment.model)
+    now = experiment.train.remat or _stack_remat(build.reader(experiment.model))
     names = list(REMATS)
     for name in names[names.index(now) + 1 :]:
         yield {"train.remat": name}, REMATS[name] / REMATS[now]

@@ -41,7 +41,9 @@ def test_stand_ins_give_what_devices_give():
     assert analytic.held(real) == analytic.held(pieces_of("encoder-decoder", mesh={"fsdp": 4}))
 
 
-@pytest.mark.parametrize("architecture", runs.RUNS)
+@pytest.mark.parametrize(
+    "architecture", [pytest.param(name, marks=[] if name == "decoder" else [pytest.mark.slow]) for name in runs.RUNS]
+)
 def test_what_is_kept_grows_with_rows_and_falls_with_rematerialisation(architecture):
     everything, little = (analytic.kept(pieces_of(architecture, train={"remat": remat})) for remat in ("none", "full"))
     assert 0 < little.per_row < everything.per_row

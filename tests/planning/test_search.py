@@ -67,6 +67,7 @@ def test_it_ends_when_enough_fit_in_different_ways(pieces):
     assert seen == ["--train.micro_batches 2", "--train.remat dots"]
 
 
+@pytest.mark.slow
 def test_what_the_estimate_rules_out_is_not_compiled(pieces):
     """With room for less than half of what the run keeps, two micro-batches are not tried, four are."""
     held, needed = analytic.held(pieces), too_large(pieces).required
@@ -85,6 +86,7 @@ def test_an_answer_corrects_the_estimate(pieces):
     assert estimate.correction == pytest.approx(3.0, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_no_more_tries_than_asked_for(pieces):
     found, seen = searched(pieces, lambda tried: too_large(tried, 0.1), PLACE.chip.hbm, tries=3)
     assert len(found) == len(seen) == 3 and not any(one.fits for one in found)
