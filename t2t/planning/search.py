@@ -39,7 +39,7 @@ class Variant:
     @property
     def flags(self) -> str:
         """As options of the command line."""
-        return " ".join(f"--{name} {value}" for name, value in self.changes)
+        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in self.changes)
 
 
 @dataclasses.dataclass(frozen=True)

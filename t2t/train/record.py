@@ -182,7 +182,11 @@ def memory() -> dict[str, float]:
 
 def step_flops(pieces: Pieces) -> float:
     """Operations that one step of a run needs, by formula."""
-    empty = pieces.converter.convert([[] for _ in range(pieces.experiment.data.batch_size)])
+    rows = pieces.experiment.data.batch_size
+    empty = {
+        name: jax.ShapeDtypeStruct((rows, *value.shape[1:]), value.dtype)
+        for name, value in pieces.converter.convert([[]]).items()
+    }
     total = 0.0
     for role, network in pieces.models.items():
         shared = isinstance(network, SharingNetwork)

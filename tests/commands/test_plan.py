@@ -77,4 +77,4 @@ def test_changes_that_fit_are_found(tiny, capsys):
     arguments = ["--topology", "v5e:1x1", "--data.batch-size", str(2**21), "--alternatives", "1", "--tries", "3"]
     assert cli.main(["plan", tiny, *arguments]) == 1
     shown = capsys.readouterr().out
-    assert "changes that fit" in shown and "--train.micro_batches" in shown
+    assert "changes that fit" in shown and "--train.micro-batches" in shown

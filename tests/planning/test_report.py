@@ -64,7 +64,7 @@ def test_a_run_that_does_not_fit_says_what_does(pieces):
     plan = dataclasses.replace(report.make(pieces, PLACE, overflow, price=None), tried=tried)
     text = "\n".join(report.text(plan))
     assert not plan.fits and "IT DOES NOT FIT: a chip needs" in text
-    assert "--train.micro_batches 2" in text and "tried and too large: --train.remat dots" in text
+    assert "--train.micro-batches 2" in text and "tried and too large: --train.remat dots" in text
     assert report.to_json(plan)["tried"][1] == {"changes": {"train.micro_batches": 2}, "fits": True, "slowdown": 1.03}
     text = "\n".join(report.text(dataclasses.replace(plan, tried=tried[:1])))
     assert "no change that was tried fits" in text

@@ -50,21 +50,21 @@ def searched(pieces, answer, capacity, *, wanted=2, tries=8, first=None):
 def test_one_setting_before_two_and_the_cheapest_first(pieces):
     found = search.variants(pieces.experiment, PLACE)
     assert [variant.flags for variant in found[:3]] == [
-        "--train.micro_batches 2",
+        "--train.micro-batches 2",
         "--train.remat dots",
         "--mesh.fsdp 2",
     ]
     settings = [len({"mesh" if "mesh" in name else name for name, _ in variant.changes}) for variant in found]
     assert settings == sorted(settings)
     assert all(variant.experiment != pieces.experiment for variant in found)
-    halved = next(variant for variant in found if variant.flags == "--data.batch_size 32")
+    halved = next(variant for variant in found if variant.flags == "--data.batch-size 32")
     assert halved.experiment.data.batch_size == 32
 
 
 def test_it_ends_when_enough_fit_in_different_ways(pieces):
     found, seen = searched(pieces, lambda _: fitting(), PLACE.chip.hbm)
     assert len(found) == 2 and all(one.fits for one in found)
-    assert seen == ["--train.micro_batches 2", "--train.remat dots"]
+    assert seen == ["--train.micro-batches 2", "--train.remat dots"]
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_what_the_estimate_rules_out_is_not_compiled(pieces):
     """With room for less than half of what the run keeps, two micro-batches are not tried, four are."""
     held, needed = analytic.held(pieces), too_large(pieces).required
     _, seen = searched(pieces, lambda _: fitting(), (held.arguments + needed * 0.4) / search.MARGIN, wanted=1)
-    assert seen[0] == "--train.micro_batches 4"
+    assert seen[0] == "--train.micro-batches 4"
 
 
 def test_an_answer_corrects_the_estimate(pieces):
