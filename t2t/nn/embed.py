@@ -104,7 +104,8 @@ class Embed(nn.Module):
                 param_dtype=self.param_dtype,
             )
 
-    def _table(self, name: str, num_rows: int, axis: str, *, initializer: Any = None) -> Array:
+    def _table(self, name: str, num_rows: int, axis: str, *, initializer: Any = None) -> Array | None:
+        """A table; None where a head is called with no more parameters than it reads."""
         config = self.config
         if initializer is None:
             initializer = projection.make_initializer(config.initializer, config.initializer_std)

@@ -23,12 +23,13 @@ from t2t.objectives.base import Objective, Recurrent
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.objectives.permutation import PermutationLanguageModeling
+from t2t.objectives.replaced_tokens import ReplacedTokenDetection
 from t2t.objectives.sentence_pairs import SentencePairModeling
 from t2t.train import zero
-from t2t.train.state import TrainState, state_shardings
+from t2t.train.state import init_state, state_shardings
 from t2t.train.step import make_train_step
 from t2t.types import Batch
-from tests.models import tiny
+from tests.models import electra_tiny, tiny
 
 pytestmark = [pytest.mark.multi_device, pytest.mark.slow]
 
@@ -44,6 +45,8 @@ class Case:
     models: Mapping[str, base.Network]
     objective: Objective
     batch: Batch
+    draws: bool = False
+    """Whether the objective draws samples, of which each micro-batch has its own: then the batch stays whole."""
 
 
 def case(config: Any, objective: Objective, **batch: np.ndarray) -> Case:
@@ -120,6 +123,17 @@ def recurrent() -> Case:
     return dataclasses.replace(made, batch=made.batch | {"decoder_segment_ids": np.ones((ROWS, LENGTH), np.int32)})
 
 
+def pair() -> Case:
+    """ELECTRA's two models; each row ends in padding."""
+    first, second = (electra_tiny.batches(seed)[0] for seed in range(2))
+    batch = {name: np.concatenate([first[name], second[name]]) for name in first}
+    wide = {name for name, value in batch.items() if value.shape[1] == electra_tiny.LENGTH}
+    batch |= {name: np.pad(batch[name], [(0, 0), (0, 16 - electra_tiny.LENGTH)]) for name in wide}
+    networks = electra_tiny.pair().networks()
+    objective = ReplacedTokenDetection(mask_id=electra_tiny.MASK)
+    return Case(models=networks, objective=objective, batch=batch, draws=True)
+
+
 CASES = {
     "encoder": lambda: predicted(evened(tiny.local_encoder()), MaskedLanguageModeling(z_loss=1e-3)),
     "sentence_pairs": lambda: predicted(
@@ -131,6 +145,7 @@ CASES = {
     "encoder_decoder": lambda: decoded(evened(tiny.t5(version="1.1")), LanguageModeling(label_smoothing=0.1)),
     "two_stream": permuted,
     "recurrent": recurrent,
+    "pair": pair,
 }
 ON_ONE_MESH = {"sentence_pairs": "all but sequence, remat dots_no_batch", "decoder_by_distance": "tensor and sequence"}
 """Cases that differ from an architecture above in little; the others are tried on every mesh."""
@@ -157,10 +172,11 @@ def keep_gradients() -> optax.GradientTransformation:
 def two_steps(name: str, sizes: Mesh, devices: int, remat: str | None = None, micro_batches: int = 1) -> Any:
     """Metrics, gradients and carry after each of two steps, of which the second reads the memory of the first."""
     made = CASES[name]()
+    micro_batches = 1 if made.draws else micro_batches
     networks = {role: dataclasses.replace(network, remat=remat) for role, network in made.models.items()}
     axes = {role: network.logical_axes() for role, network in networks.items()}
     # Halved, so that no softmax is sharp: it would magnify rounding.
-    params = {role: jax.tree.map(lambda x: x / 2, tiny.params(net.config)) for role, net in networks.items()}
+    params = {role: jax.tree.map(lambda x: x / 2, tiny.random_like(net.shapes())) for role, net in networks.items()}
     mesh = sharding.make_mesh(sizes, devices=jax.devices()[:devices])
     optimizer, carry, carry_axes = keep_gradients(), (), None
     if sizes.zero:
@@ -168,9 +184,7 @@ def two_steps(name: str, sizes: Mesh, devices: int, remat: str | None = None, mi
     if isinstance(made.objective, Recurrent):
         carry = made.objective.initial_carry(networks, rows=ROWS, micro_batches=micro_batches)
         carry_axes = made.objective.carry_axes(carry)
-    state = TrainState(
-        step=jnp.zeros((), jnp.int32), params=params, frozen={}, opt_state=optimizer.init(params), carry=carry
-    )
+    state = init_state(params, optimizer, carry=carry)
     where = state_shardings(state, axes, mesh, carry_axes=carry_axes, zero=sizes.zero)
     step = make_train_step(
         made.objective, networks, optimizer, seed=0, micro_batches=micro_batches, state_shardings=where
