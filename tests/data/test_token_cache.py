@@ -397,18 +397,3 @@ def test_a_process_that_was_killed_is_gone_on_with(corpus, tmp_path):
     assert finished.isdisjoint(written)
     assert finished | set(written) == {shard.name for shard in made.manifest.shards}
     same(load(task, tmp_path / "cache").store, load(task).store)
-
-
-def test_nothing_is_left_of_a_cache_that_could_not_be_begun(corpus, tmp_path):
-    """A run would take its folder for a cache that is not complete."""
-    bad = tmp_path / "bad.txt"
-    bad.write_bytes(b"Caf\xe9.")
-    source = FileSource({"train": [str(bad)]})
-    with pytest.raises(CorpusError, match="is not UTF-8"):
-        make(make_task(SpanCorruption(), source), tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
-    source = FileSource({"train": [str(corpus / "0.txt"), str(bad)]})
-    with pytest.raises(CorpusError, match="is not UTF-8"):
-        make(make_task(SpanCorruption(), source), tmp_path / "cache")
-    (kept,) = (tmp_path / "cache").iterdir()
-    assert list(kept.rglob("g*.safetensors"))  # what was made stays
