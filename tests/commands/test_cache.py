@@ -132,3 +132,16 @@ def test_what_cannot_work_is_refused(here, capsys, arguments, message):
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
     assert not (here / "cache").exists() or not list((here / "cache").rglob("*.safetensors"))
+
+
+def test_nothing_is_left_of_a_cache_that_could_not_be_begun(here, capsys):
+    """A run would take its folder for a cache that is not complete; what was made of one that was begun stays."""
+    (here / "books" / "0.txt").write_bytes(b"Caf\xe9.")
+    assert run("--output", "made", *SMALL) == 2
+    assert "0.txt is not UTF-8" in capsys.readouterr().err
+    assert list((here / "made").iterdir()) == []
+    (here / "books" / "0.txt").write_text("A text.")
+    (here / "books" / "3.txt").write_bytes(b"Caf\xe9.")
+    assert run("--output", "made", *SMALL) == 2
+    (begun,) = (here / "made").iterdir()
+    assert list(begun.glob("g*.safetensors"))

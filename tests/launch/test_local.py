@@ -32,18 +32,17 @@ def test_devices_of_a_cpu_can_be_tried():
     assert line.endswith("t2t train quickstart")
 
 
-SHOW = (
-    "import json, os; print(json.dumps({name: os.environ.get(name) for name in ("
-    "'JAX_COORDINATOR_ADDRESS', 'JAX_NUM_PROCESSES', 'JAX_PROCESS_ID', 'CUDA_VISIBLE_DEVICES')}))"
-)
+SHOW = """import json, os, sys
+names = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "CUDA_VISIBLE_DEVICES"
+sys.stdout.write(json.dumps({name: os.environ.get(name) for name in names}) + "\\n")
+"""
 
 
 def test_processes_know_of_each_other_and_share_the_gpus():
     done = shell.run("processes.sh", "3", sys.executable, "-c", SHOW, CUDA_VISIBLE_DEVICES="0,2,4,5,6,7")
     assert done.returncode == 0, done.stderr
-    found = sorted(json.loads(line[line.index("{") :])["JAX_PROCESS_ID"] for line in done.stdout.splitlines())
-    assert found == ["0", "1", "2"]
     rows = {json.loads(line[line.index("{") :])["JAX_PROCESS_ID"]: line for line in done.stdout.splitlines()}
+    assert sorted(rows) == ["0", "1", "2"]
     assert rows["0"].startswith("{") and rows["1"].startswith("[1] {")
     parsed = {index: json.loads(line[line.index("{") :]) for index, line in rows.items()}
     assert [parsed[i]["CUDA_VISIBLE_DEVICES"] for i in "012"] == ["0,2", "4,5", "6,7"]
@@ -67,7 +66,8 @@ def test_where_one_ends_the_others_are_stopped_and_its_code_is_told(code):
 
 
 def test_a_signal_reaches_all(tmp_path):
-    text = f'trap "echo $JAX_PROCESS_ID >>{tmp_path}/saved; exit 143" TERM; echo x >>{tmp_path}/begun; {FOREVER}'
+    saves = f"echo $JAX_PROCESS_ID >>{tmp_path}/saved"
+    text = f'trap "{saves}; exit 143" TERM; echo x >>{tmp_path}/begun; {FOREVER}'
     command = ["bash", str(shell.ROOT / "launch" / "processes.sh"), "2", "bash", "-c", text]
     script = subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     while not (tmp_path / "begun").is_file() or len((tmp_path / "begun").read_text()) < 4:
@@ -91,7 +91,7 @@ def get_config():
 @pytest.mark.slow
 @pytest.mark.multi_device
 def test_two_processes_train_a_real_run(tmp_path):
-    """Through local.sh, restart.sh and processes.sh, with the t2t of these tests; a wrong config ends with 2 at once."""
+    """Through local.sh, restart.sh and processes.sh, with the t2t of these tests; a wrong config ends at once."""
     config = tmp_path / "small.py"
     config.write_text(CONFIG, encoding="utf-8")
     options = ("--processes", "2", "--cpu-devices", "1", "--restarts", "2")
