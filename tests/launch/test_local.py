@@ -88,7 +88,7 @@ def get_config():
 '''
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # on a quiet machine, as tests/train/test_several_processes.py
 @pytest.mark.multi_device
 def test_two_processes_train_a_real_run(tmp_path):
     """Through local.sh, restart.sh and processes.sh, with the t2t of these tests; a wrong config ends at once."""
