@@ -108,7 +108,7 @@ class Evaluator:
                 _write(directory / name, about, generated)
             results[name] = values
             self.records[name] = generated
-            of_texts[name] = {measured: values[measured] for measured in ("examples", *predicted)}
+            of_texts[name] = {measured: values.get(measured) for measured in ("examples", *predicted)}
         return results | self._averages(of_texts, step, directory=directory)
 
     def _averages(self, of_texts: Mapping[str, Values], step: int, *, directory: Path | None) -> dict[str, Values]:
