@@ -38,4 +38,5 @@ def get_config() -> Experiment:
         train=Train(steps=STEPS, log_every=100),
         evaluate=Evaluate(tasks=("glue", "glue_mnli_mismatched"), every=1024, batch_size=256),
         checkpoint=Checkpoint(every=1024, keep_every=1024, best="glue/average"),
+        topology="v5e:2x2",
     )

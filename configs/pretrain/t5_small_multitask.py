@@ -37,9 +37,10 @@ def get_config() -> Experiment:
         ),
         objective=LanguageModeling(z_loss=1e-4),
         optimizer=Adafactor(learning_rate=InverseSquareRoot()),
-        train=Train(steps=STEPS, log_every=100),
+        train=Train(steps=STEPS, micro_batches=4, log_every=100),
         evaluate=Evaluate(
             tasks=("t5_multitask_small", "glue_mnli_mismatched"), every=20_000, batch_size=256, max_examples=2048
         ),
         checkpoint=Checkpoint(every=20_000, keep=3),
+        topology="v5e:4x4",
     )
