@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from t2t import types
 from t2t.functional.kernels.choice import REFERENCE, Kernel
+from t2t.nn import kernels as own_kernels
 from t2t.nn import memory as memories
 from t2t.nn import stack
 from t2t.nn.cache import Cache
@@ -270,9 +271,11 @@ def _with_kernels(config: Any, kernels: tuple[Kernel, ...]) -> Any:
     """The model whose stacks compute their attention by the first of these that can."""
     found = {name: getattr(config, name, None) for name in ("stack", *SIDES)}
     stacks = {name: part for name, part in found.items() if isinstance(part, stack.StackConfig)}
-    if kernels == REFERENCE and not any(part.has_kernels for part in stacks.values()):
+    if kernels == REFERENCE and not any(own_kernels.may_differ(part.blocks) for part in stacks.values()):
         return config
-    return dataclasses.replace(config, **{name: part.with_kernels(kernels) for name, part in stacks.items()})
+    return dataclasses.replace(
+        config, **{name: own_kernels.with_kernels(part, kernels) for name, part in stacks.items()}
+    )
 
 
 def _unrepeated(config: stack.StackConfig) -> stack.StackConfig:

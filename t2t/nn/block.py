@@ -11,7 +11,6 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from t2t.functional import masks
-from t2t.functional.kernels.choice import Kernel
 from t2t.functional.masks import Mask
 from t2t.nn import checks
 from t2t.nn.attention import AttentionConfig
@@ -61,12 +60,6 @@ class BlockConfig:
         allowed, repair = "None where norm_position='parallel'", "Set norm_position='pre'."
         can_read = self.cross_attention is None or not is_parallel
         checks.check(can_read, self, "cross_attention", allowed=allowed, repair=repair)
-
-    def with_kernels(self, kernels: tuple[Kernel, ...]) -> "BlockConfig":
-        """The block that computes its attention by the first of these that can."""
-        layers = {name: getattr(self, name) for name in ("attention", "cross_attention")}
-        changed = {name: dataclasses.replace(layer, kernels=kernels) for name, layer in layers.items() if layer}
-        return dataclasses.replace(self, **changed)
 
     def make(
         self, d_model: int, *, dtype: Any = jnp.float32, param_dtype: Any = jnp.float32, name: str | None = None
@@ -118,6 +111,7 @@ class Block(nn.Module):
         With a cache, the new positions are written into it from `context.offset` on and all of it is read; the keys and
         values of the encoder are made from `memory` when the cache has none yet.
         """
+        flags = {"deterministic": deterministic, "attentions": attentions}
         weights: dict[str, Any] = {"attention": None, "cross_attention": None}
         kept: dict[str, Any] = {}
 
@@ -132,17 +126,10 @@ class Block(nn.Module):
             out, weights["attention"] = layer(
                 y,
                 read,
-                mask=masks.within(
-                    mask,
-                    self.config.attention.window,
-                    length=context.length,
-                    key_length=context.key_length,
-                    index=0 if context.offset is None else context.offset,
-                ),
+                mask=self._window(mask, context),
                 bias=own.bias,
                 rotary=own.rotary,
-                deterministic=deterministic,
-                attentions=attentions,
+                **flags,
                 **more,
             )
             return out
@@ -152,9 +139,7 @@ class Block(nn.Module):
             read = None if cache is None else cache.cross_attention
             read = layer.keys_values(memory) if read is None else read
             kept["cross_attention"] = read
-            out, weights["cross_attention"] = layer(
-                y, read, mask=cross_mask, deterministic=deterministic, attentions=attentions
-            )
+            out, weights["cross_attention"] = layer(y, read, mask=cross_mask, **flags)
             return out
 
         def feed_forward(y: Array) -> Array:
@@ -180,6 +165,12 @@ class Block(nn.Module):
             return context
         heads = self.config.attention
         return position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())(context)
+
+    def _window(self, mask: Array | Mask | None, context: PositionContext) -> Array | Mask | None:
+        """The mask without what lies outside the attention's window."""
+        lengths = {"length": context.length, "key_length": context.key_length}
+        index = 0 if context.offset is None else context.offset
+        return masks.within(mask, self.config.attention.window, index=index, **lengths)
 
     def _parallel(
         self,

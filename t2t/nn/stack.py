@@ -12,9 +12,8 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from t2t.functional import gradients, masks
-from t2t.functional.kernels.choice import Kernel
 from t2t.functional.masks import Mask
-from t2t.nn import checks
+from t2t.nn import checks, kernels
 from t2t.nn.block import Block, BlockConfig, BlockOutput
 from t2t.nn.dropout import Dropout
 from t2t.nn.norm import Norm
@@ -115,21 +114,6 @@ class StackConfig:
     def blocks(self) -> tuple[BlockConfig, ...]:
         """Every block in depth order."""
         return self.prefix + self.pattern * self.repeats + self.suffix
-
-    @property
-    def has_kernels(self) -> bool:
-        """Whether any block may compute its attention otherwise than by the reference."""
-        layers = [layer for block in self.blocks for layer in (block.attention, block.cross_attention) if layer]
-        return any(layer.kernels != ("reference",) for layer in layers)
-
-    def with_kernels(self, kernels: tuple[Kernel, ...]) -> "StackConfig":
-        """The stack whose blocks compute their attention by the first of these that can."""
-
-        def changed(blocks: tuple[BlockConfig, ...]) -> tuple[BlockConfig, ...]:
-            return tuple(block.with_kernels(kernels) for block in blocks)
-
-        parts = {name: changed(getattr(self, name)) for name in ("prefix", "pattern", "suffix")}
-        return dataclasses.replace(self, **parts)
 
     def make(
         self,
@@ -272,7 +256,7 @@ class Stack(nn.Module):
             heads = config.blocks[0].attention
             scheme = config.position.make(heads.num_heads, head_dim=heads.head_dim, name="position", **self._dtypes())
             context = scheme(context)
-        if not config.has_kernels:  # the booleans are made once, not in every layer
+        if not kernels.may_differ(config.blocks):  # the booleans are made once, not in every layer
             mask = masks.dense(mask, length=context.length, key_length=context.key_length)
             if isinstance(cross_mask, Mask):
                 cross_mask = cross_mask.dense(length=x.shape[1], key_length=memory.shape[1])
