@@ -16,6 +16,6 @@ export XLA_PYTHON_CLIENT_MEM_FRACTION=0.92
 export JAX_COMPILATION_CACHE_DIR="${JAX_COMPILATION_CACHE_DIR:-$PWD/$folder/compiled}"
 
 status=0
-"$python" -m benchmarks.mfu --check 2>&1 | tee "$folder/check.txt" || status=1
-"$python" -m benchmarks.mfu --minutes 7 --output "$folder/mfu.json" "$@" 2>&1 | tee "$folder/mfu.txt" || status=1
+"$python" -m benchmarks.gpu --check 2>&1 | tee "$folder/check.txt" || status=1
+"$python" -m benchmarks.gpu --minutes 7 --output "$folder/mfu.json" "$@" 2>&1 | tee "$folder/mfu.txt" || status=1
 exit "$status"
