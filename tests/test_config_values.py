@@ -108,6 +108,7 @@ def test_classes_are_named_with_their_module(experiment):
         "log_every": 50,
         "dtype": "auto",
         "remat": None,
+        "attention": "auto",
         "compile_cache": "run",
     }
 

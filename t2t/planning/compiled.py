@@ -138,7 +138,8 @@ def model_operations(pieces: Pieces) -> float:
 def num_tokens(batch: Mapping[str, Any]) -> int:
     """Positions of a batch, of both sides.
 
-    >>> num_tokens({"encoder_input_tokens": jnp.zeros((2, 8)), "decoder_input_tokens": jnp.zeros((2, 3))})
+    >>> import numpy as np
+    >>> num_tokens({"encoder_input_tokens": np.zeros((2, 8)), "decoder_input_tokens": np.zeros((2, 3))})
     22
     """
     sides = [value.shape for name, value in batch.items() if name in ("encoder_input_tokens", "decoder_input_tokens")]

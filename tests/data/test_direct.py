@@ -13,7 +13,7 @@ from t2t.data.vocabularies import bind_vocabulary  # noqa: E402
 from t2t.vocabulary import ByteVocabulary  # noqa: E402
 
 BYTES = ByteVocabulary(mask=True)
-DOCUMENTS = ["One two three.", "", "Four.", "Fünf \x00 sechs", "a longer document, of several pieces", "z"] * 3
+DOCUMENTS = ["One two three.", "", "Four.", "Fünf \x01 sechs", "a longer document, of several pieces", "z"] * 3
 PAIRS = [{"inputs": "2+2", "targets": "4"}, {"inputs": "a much longer sum", "targets": ""}]
 LENGTHS = {"inputs": 12, "targets": 12}
 tokenize_alone = functools.partial(preprocessors.tokenize, copy_pretokenized=False)
