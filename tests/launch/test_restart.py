@@ -83,8 +83,8 @@ TRAINS = (
 def test_a_signal_to_the_script_lets_the_run_save_and_ends_both(tmp_path, sent):
     counter = tmp_path / "starts"
     text = TRAINS.format(counter=counter).replace("TERM", sent.name.removeprefix("SIG"))
-    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731 - a job in the background ignores it
-    script = subprocess.Popen(["bash", SCRIPT, *FAST, "bash", "-c", text], start_new_session=True, preexec_fn=heard)
+    heard = ["env", "--default-signal=INT"]  # a job in the background of a shell ignores it
+    script = subprocess.Popen([*heard, "bash", SCRIPT, *FAST, "bash", "-c", text], start_new_session=True)
     while not starts(counter):
         time.sleep(0.02)
     time.sleep(0.2)
