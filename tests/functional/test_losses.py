@@ -190,3 +190,90 @@ def test_refuses(options):
             weights=jnp.asarray(weights),
             **options,
         )
+
+
+def chunked_loss(hidden, kernel, *, targets, chunk, z_loss=0.0, share=0.0):
+    sums = losses.chunked_cross_entropy(
+        hidden,
+        logits=project,
+        params={"kernel": kernel, "not read": jnp.zeros(3)},
+        targets=targets,
+        weights=jnp.ones(targets.shape),
+        z_loss=z_loss,
+        chunk=chunk,
+    )
+    return sums.cross_entropy + share * sums.squared_log_normalizer
+
+
+def test_the_compiled_program_holds_no_logits_of_all_positions_and_less_memory():
+    rows, length, vocab = 2, 64, 1031
+    arrays = jnp.zeros((rows, length, D)), jnp.zeros((D, vocab))
+    targets = jnp.zeros((rows, length), jnp.int32)
+
+    def compiled(chunk):
+        loss = functools.partial(chunked_loss, targets=targets, chunk=chunk)
+        return jax.jit(jax.value_and_grad(loss, argnums=(0, 1))).lower(*arrays).compile()
+
+    whole, chunks = compiled(None), compiled(8)
+    forms = (f"[{rows},{length},{vocab}]", f"[{rows * length},{vocab}]")
+    assert any(form in whole.as_text() for form in forms)
+    assert not any(form in chunks.as_text() for form in forms)
+    logits = 4 * rows * length * vocab
+    saved = whole.memory_analysis().temp_size_in_bytes - chunks.memory_analysis().temp_size_in_bytes
+    assert saved > logits / 2
+
+
+def test_a_share_of_z_loss_that_was_not_said_gives_no_gradient():
+    rng = np.random.default_rng(0)
+    hidden, kernel = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((B, T, D), (D, V)))
+    gradient = jax.grad(functools.partial(chunked_loss, targets=jnp.zeros((B, T), jnp.int32), chunk=2, z_loss=0.1))
+    wanted = gradient(hidden, kernel, share=0.1)
+    assert np.isfinite(wanted).all() and np.abs(wanted).max() > 0
+    assert np.isnan(gradient(hidden, kernel, share=0.2)).all()
+    assert np.isnan(gradient(hidden, kernel, share=0.0)).all()
+
+
+def test_chunks_in_bfloat16_add_up_in_float32():
+    rng = np.random.default_rng(0)
+    hidden = jnp.asarray(rng.normal(size=(B, T, D)), jnp.bfloat16)
+    kernel, targets = jnp.asarray(rng.normal(size=(D, V)), jnp.float32), jnp.zeros((B, T), jnp.int32)
+
+    def loss(hidden, kernel, chunk):
+        sums = losses.chunked_cross_entropy(
+            hidden,
+            logits=lambda kernel, x: jnp.einsum("BTD,DV->BTV", x, kernel.astype(x.dtype)),
+            params=kernel,
+            targets=targets,
+            weights=jnp.ones((B, T)),
+            chunk=chunk,
+        )
+        return sums.cross_entropy
+
+    got, want = (jax.value_and_grad(loss, argnums=(0, 1))(hidden, kernel, chunk) for chunk in (2, None))
+    assert got[0].dtype == got[1][1].dtype == jnp.float32 and got[1][0].dtype == jnp.bfloat16
+    for mine, whole in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        whole = whole.astype(jnp.float32)
+        np.testing.assert_allclose(mine.astype(jnp.float32), whole, rtol=0, atol=0.02 * float(jnp.abs(whole).max()))
+
+
+@pytest.mark.multi_device
+def test_devices_meet_once_and_not_in_every_chunk():
+    """Rows over four devices, the vocabulary over two: same numbers, and no exchange of the vocabulary in the loop."""
+    rng = np.random.default_rng(0)
+    hidden = jnp.asarray(rng.normal(size=(4, 6, 8)), jnp.float32)
+    kernel = jnp.asarray(rng.normal(size=(8, 30)), jnp.float32)
+    loss = functools.partial(chunked_loss, targets=jnp.ones((4, 6), jnp.int32), chunk=2)
+    gradient = jax.value_and_grad(loss, argnums=(0, 1))
+    mesh = jax.make_mesh((4, 2), ("data", "tensor"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    spec = jax.sharding.PartitionSpec
+    placed = [
+        jax.device_put(x, jax.sharding.NamedSharding(mesh, where))
+        for x, where in ((hidden, spec("data")), (kernel, spec(None, "tensor")))
+    ]
+    with jax.set_mesh(mesh):
+        compiled = jax.jit(gradient).lower(*placed).compile()
+        got = compiled(*placed)
+    for mine, whole in zip(jax.tree.leaves(got), jax.tree.leaves(gradient(hidden, kernel)), strict=True):
+        np.testing.assert_allclose(mine, whole, rtol=0, atol=1e-6 * float(jnp.abs(whole).max()))
+    exchanged = [line for line in compiled.as_text().splitlines() if " all-reduce(" in line and "f32[8,15]" in line]
+    assert len(exchanged) == 1 and "while" not in exchanged[0].partition("op_name")[2]

@@ -118,3 +118,25 @@ def test_windows_of_packed_examples_and_of_causal_ones():
             [0, 0, 0, 0, 0, 0],
         ],
     )
+
+
+def test_rules_mean_the_masks_of_the_same_name():
+    decoder, encoder = jnp.array([[1, 1, 2, 2, 2, 0]]), jnp.array([[1, 2, 2, 0, 0, 0]])
+    marks, same = jnp.array([[1, 1, 1, 1, 0, 0]]), {"length": 6, "key_length": 6}
+    pairs = [
+        (masks.encoder_rules(decoder), masks.encoder_mask(decoder)),
+        (masks.decoder_rules(segment_ids=decoder), masks.decoder_mask(6, segment_ids=decoder)),
+        (
+            masks.decoder_rules(segment_ids=decoder, prefix=marks),
+            masks.decoder_mask(6, segment_ids=decoder, prefix=marks),
+        ),
+        (masks.cross_rules(decoder, encoder, **same), masks.cross_mask(decoder, encoder, **same)),
+        (masks.cross_rules(None, encoder, **same), masks.cross_mask(None, encoder, **same)),
+        (masks.within(masks.encoder_rules(decoder), 1, **same), masks.within(masks.encoder_mask(decoder), 1, **same)),
+        (masks.within(masks.Mask(), 2, **same), masks.within(None, 2, **same)),
+    ]
+    for rules, dense in pairs:
+        np.testing.assert_array_equal(masks.dense(rules, **same), dense)
+        assert masks.dense(dense, **same) is dense
+    assert masks.dense(masks.encoder_rules(None), **same) is None
+    assert masks.dense(masks.cross_rules(None, None, **same), **same) is None

@@ -9,6 +9,7 @@ import pytest
 from t2t.data import features
 from t2t.errors import UsageError
 from t2t.families import xlm
+from t2t.functional.kernels import choice
 from t2t.models import base
 from t2t.nn.positions.absolute import LearnedPositions
 from t2t.objectives.language_modeling import LanguageModeling
@@ -152,3 +153,28 @@ def test_decoders_start_with_bos_else_padding():
     assert build.start_id(with_ids(None, None, 9)) == 9
     with pytest.raises(UsageError, match="no bos, pad or eos"):
         build.start_id(with_ids(None, None, None))
+
+
+def test_kernels_of_devices_that_are_not_there_are_refused():
+    experiment = tiny_run.experiment(train={"attention": "splash"})
+    with pytest.raises(UsageError, match="'splash', which runs on a TPU, and this is a CPU: possible are reference"):
+        build.build(experiment, ByteVocabulary())
+
+
+def test_a_run_says_what_computes_its_attention(monkeypatch):
+    """On a machine that says it is a TPU; nothing is compiled."""
+    monkeypatch.setattr(build, "platform_of", lambda devices: "tpu")
+    monkeypatch.setattr(choice, "SHORT", 0)
+    model = tiny.t5(dropout=0.0)
+    wide = dataclasses.replace(model, embed=dataclasses.replace(model.embed, vocab_size=360))
+    experiment = dataclasses.replace(tiny_run.experiment(), model=wide)
+    pieces = build.build(experiment, ByteVocabulary())
+    assert "; attention by flash in encoder/layers_0/attention" in build.summary(pieces)
+    assert "splash in decoder/layers_0/cross_attention" in pieces.attention
+    asked = dataclasses.replace(experiment, train=dataclasses.replace(experiment.train, attention="splash"))
+    with pytest.raises(UsageError, match="encoder/layers_0/attention cannot be computed .*splash cannot add a bias"):
+        build.build(asked, ByteVocabulary())
+
+
+def test_a_run_on_a_cpu_says_nothing_of_attention():
+    assert "attention" not in build.summary(build.build(tiny_run.experiment(), ByteVocabulary()))
