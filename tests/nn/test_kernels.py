@@ -34,10 +34,11 @@ def gradients(config, order):
 
     def total(params):
         hidden = network.hidden(params, batch).last_hidden
-        return jnp.sum(jnp.square(hidden) * is_real[..., None])
+        return jnp.sum(jnp.where(is_real[..., None], jnp.square(hidden), 0))
 
+    params = tiny.params(config)
     with choice.recording() as choices:
-        return jax.jit(jax.grad(total))(tiny.params(config)), {one.kernel for one in choices}
+        return jax.jit(jax.grad(total))(params), {one.kernel for one in choices}
 
 
 def packed(batch):
@@ -111,8 +112,7 @@ def test_all_blocks_of_a_stack_change_and_nothing_else():
     assert kernels.with_kernels(changed, choice.REFERENCE) == stack
 
 
-@pytest.mark.parametrize("given", [(), ("splash", "fast")])
-def test_unknown_kernels_are_refused(given):
+def test_no_kernel_at_all_is_refused():
     with pytest.raises(ValueError, match="kernels"):
-        AttentionConfig(num_heads=1, head_dim=2, kernels=given)
+        AttentionConfig(num_heads=1, head_dim=2, kernels=())
     assert dataclasses.replace(AttentionConfig(num_heads=1, head_dim=2), kernels=TPU).kernels == TPU
