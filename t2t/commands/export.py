@@ -1,7 +1,9 @@
 """`t2t export RUN OUT_DIR`: a run as a Hugging Face directory."""
 
 import dataclasses
+import os
 import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -10,12 +12,16 @@ import tyro
 from t2t.commands import arguments as arguments_lib
 from t2t.errors import UsageError
 
+RANKS = ("JAX_PROCESS_ID", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+"""Environment variables in which launchers say which of several processes this is."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Export(arguments_lib.Processes):
+class Export:
     """Write a Hugging Face directory: config, weights, tokenizer, generation settings and a model card.
 
-    Of several processes the first one writes, whatever mesh the run was trained on, and the others wait for it.
+    It reads the checkpoint array by array, whatever mesh and hosts wrote it, and needs no accelerator: one process does
+    it. Started as several, the first one exports and the others end at once.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -40,6 +46,10 @@ class Export(arguments_lib.Processes):
 def run(arguments: Sequence[str]) -> int:
     """Load the model and write it."""
     options = arguments_lib.parse(Export, arguments, command="export")
+    rank = next((os.environ[name] for name in RANKS if os.environ.get(name)), "0")
+    if rank != "0":
+        print(f"this is process {rank}: process 0 exports", file=sys.stderr)
+        return 0
     output = pathlib.Path(options.output)
     from t2t.hf import export, verify
 
@@ -53,12 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError(f"--shard-gigabytes {options.shard_gigabytes}: give a positive number")
     if options.verify:
         verify.check_installed()
-    from t2t.train import processes
-
-    with processes.joined(options.distributed, peer_timeout=options.peer_timeout):
-        if processes.is_first():
-            _write(options, output)
-        processes.wait_for_all("exported")
+    _write(options, output)
     return 0
 
 

@@ -169,6 +169,7 @@ def test_the_error_of_one_is_told_by_the_others(tmp_path):
     assert re.search(r"error: process 1 of 2 \(on \S+\) failed: OSError: disk full", found[0][2])
 
 
+@nightly
 def test_commands_share_the_work(alone, tmp_path):
     """Evaluation, generation, scores and an export are those of one process."""
     lines = tmp_path / "lines.txt"
