@@ -72,9 +72,11 @@ def test_refusals_end_with_2(tiny, capsys, arguments, said):
 
 @pytest.mark.slow
 @runs.needs_libtpu
-def test_changes_that_fit_are_found(tiny, capsys):
-    """A batch too large for one chip fits in micro-batches."""
-    arguments = ["--topology", "v5e:1x1", "--data.batch-size", str(2**21), "--alternatives", "1", "--tries", "3"]
-    assert cli.main(["plan", tiny, *arguments]) == 1
+@pytest.mark.usefixtures("tiny")
+def test_changes_that_fit_are_found(tmp_path, capsys):
+    """A batch that needs 21 GiB of one chip fits in two micro-batches."""
+    path = tmp_path / "wide.py"
+    path.write_text(CONFIG.format(experiment=repr(config_values.to_json(runs.wide_decoder()))))
+    assert cli.main(["plan", str(path), "--topology", "v5e:1x1", "--alternatives", "1", "--tries", "2"]) == 1
     shown = capsys.readouterr().out
-    assert "changes that fit" in shown and "--train.micro-batches" in shown
+    assert "changes that fit" in shown and "--train.micro-batches 2 " in shown

@@ -1,5 +1,6 @@
 """Runs of tiny models of every architecture, and whether the compiler for TPU is there."""
 
+import dataclasses
 import importlib.util
 import sys
 from typing import Any
@@ -12,6 +13,7 @@ from t2t import heads
 from t2t.config import Data, Experiment, Mesh, Train
 from t2t.families import xlnet
 from t2t.models.two_stream import TwoStreamEncoderConfig
+from t2t.nn.positions.absolute import LearnedPositions
 from t2t.objectives.language_modeling import LanguageModeling
 from t2t.objectives.masked import MaskedLanguageModeling
 from t2t.objectives.permutation import PermutationLanguageModeling
@@ -64,3 +66,16 @@ def permutation_model() -> TwoStreamEncoderConfig:
         num_layers=2, d_model=16, num_heads=4, d_ff=24, vocab_size=61, memory_length=12, memory_reuse=8, dropout=0.0
     )
     return xlnet.with_head(bare, heads.PRETRAINING)
+
+
+def wide_decoder(*, batch_size: int = 512) -> Experiment:
+    """A decoder of two layers whose logits fill the memory of a chip."""
+    model = tiny.gpt2()
+    stack = dataclasses.replace(model.stack, num_layers=2, d_model=128)
+    embed = dataclasses.replace(model.embed, vocab_size=8192, dim=128, position=LearnedPositions(max_positions=512))
+    base = experiment("decoder", data={"batch_size": batch_size})
+    return dataclasses.replace(
+        base,
+        model=dataclasses.replace(model, embed=embed, stack=stack),
+        data=dataclasses.replace(base.data, lengths={"targets": 512}),
+    )
