@@ -27,7 +27,7 @@ class Held:
     parameters: int
     optimizer: int
     other_state: int
-    """Frozen parameters, what an objective carries on, the counter of steps."""
+    """Frozen parameters, what an objective carries on, the counter of steps, what judges them."""
     batch: int
     gradients: int
     """Of one tree of gradients."""
@@ -44,7 +44,7 @@ def held(pieces: Pieces) -> Held:
     return Held(
         parameters=bytes_on_chip(state.params),
         optimizer=bytes_on_chip(state.opt_state),
-        other_state=bytes_on_chip((state.step, state.frozen, state.carry)),
+        other_state=bytes_on_chip((state.step, state.frozen, state.carry, state.guard)),
         batch=bytes_on_chip(batch_shapes(pieces)),
         gradients=bytes_on_chip(state.params),
     )

@@ -104,16 +104,18 @@ def _meeting(
 ) -> int:
     """Pairs of a place of the result and a place of the kernel that meet an element of the input."""
     reach = (size - 1) * dilation
+    common = math.gcd(stride, dilation)
+    period = dilation // common
+    inverse = pow(stride // common, -1, period)
     total = 0
     for k in range(kernel):
         # Place o of the result reads at o * stride + offset, of which multiples of `dilation` in [0, reach] exist.
         offset = k * kernel_dilation - padding
         low = max(0, -(offset // stride))
         high = min(result - 1, (reach - offset) // stride)
-        if dilation == 1:
-            total += max(0, high - low + 1)
-        else:
-            total += sum((o * stride + offset) % dilation == 0 for o in range(low, high + 1))
+        if offset % common == 0:
+            first = -offset // common * inverse % period  # o * stride + offset is a multiple of dilation there, and
+            total += max(0, (high - first) // period - (low - 1 - first) // period)  # again after every period
     return total
 
 

@@ -66,7 +66,8 @@ def test_every_format_makes_what_it_promises(names):
         assert example["targets"][0] == 1 and example["targets"][-1] == 2
         assert not example["weights"][np.isin(example["targets"], [1, 2])].any()
         share = example["weights"].sum() / len(example["inputs"])
-        assert abs(share - 0.15) <= 1 / len(example["inputs"])
+        rate = 0.25 if suffix == "electra_quarter" else 0.15
+        assert abs(share - rate) <= 1 / len(example["inputs"])
 
 
 def test_masks_are_drawn_anew_and_pairs_are_not(pairs):

@@ -14,10 +14,10 @@ from t2t.planning import analytic, compiled, topology
 from t2t.planning.compiled import Overflow, Step
 
 PLACES = {
-    "encoder": ("v5e:2x2", {}),
+    "encoder": ("v6e:2x2", {}),
     "decoder": ("v4:2x2x1", {"fsdp": 4}),
     "encoder-decoder": ("v5p:2x2x1", {"fsdp": 2}),
-    "prefix-lm": ("v6e:2x2", {"fsdp": 2}),
+    "prefix-lm": ("v5e:2x2", {"fsdp": 2}),
     "permutation": ("v5e:1x1", {}),
 }
 """Each architecture on one slice, each generation with one architecture."""
