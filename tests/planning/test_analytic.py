@@ -26,7 +26,7 @@ def test_state_by_hand():
     assert whole.batch == 16 * 16 * 4 * 5 / 4  # tokens, targets, weights, segments, positions of a quarter of the rows
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.multi_device
 @pytest.mark.parametrize("architecture", runs.RUNS)
 @pytest.mark.parametrize("mesh", MESHES, ids=str)

@@ -14,13 +14,13 @@ from t2t.planning import analytic, compiled, topology
 from t2t.planning.compiled import Overflow, Step
 
 PLACES = {
-    "encoder": ("v6e:2x2", {}),
+    "encoder": ("v5e:2x2", {}),
     "decoder": ("v4:2x2x1", {"fsdp": 4}),
     "encoder-decoder": ("v5p:2x2x1", {"fsdp": 2}),
     "prefix-lm": ("v5e:2x2", {"fsdp": 2}),
     "permutation": ("v5e:1x1", {}),
 }
-"""Each architecture on one slice, each generation with one architecture."""
+"""Each architecture on one slice; v6e is compiled for in nightly tests, since libtpu 0.0.42.1 crashes on some hosts."""
 
 
 def test_no_array_depends_on_the_vocabulary():
