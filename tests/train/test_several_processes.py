@@ -89,7 +89,7 @@ def wait_for_lines(directory: pathlib.Path, count: int, processes: list[subproce
 
 def losses(directory: pathlib.Path) -> list[tuple]:
     names = ("step", "split", "tokens", "cross_entropy", "accuracy")  # an evaluation counts no tokens
-    return [tuple(r.get(name) for name in names) for r in writer.read(directory / "metrics.jsonl")]
+    return [tuple(r.get(name, 0) for name in names) for r in writer.read(directory / "metrics.jsonl")]
 
 
 def assert_close(ours: list[tuple], theirs: list[tuple]) -> None:
